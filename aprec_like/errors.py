@@ -1,0 +1,5 @@
+"""The one exception that means: the input from outside is wrong, and here is what to do about it."""
+
+
+class InputError(ValueError):
+    """Wrong input (a data file, a recipe, an argument); its message is the one line that the user sees."""

@@ -1,0 +1,18 @@
+"""Precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aprec_like.interactions import Array
+from aprec_like.metrics.base import CutoffMetric
+
+
+@dataclass(frozen=True)
+class Precision(CutoffMetric):
+    """Precision@k with one target per user: 1 / k if the target is among the first k."""
+
+    def _gain(self, ranks: Array) -> Array:
+        return np.full_like(ranks, 1 / self.k)

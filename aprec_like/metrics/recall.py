@@ -1,0 +1,18 @@
+"""Recall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aprec_like.interactions import Array
+from aprec_like.metrics.base import CutoffMetric
+
+
+@dataclass(frozen=True)
+class Recall(CutoffMetric):
+    """Recall@k with one target per user: 1 if the target is among the first k (also called Hit@k)."""
+
+    def _gain(self, ranks: Array) -> Array:
+        return np.ones_like(ranks)

@@ -1,0 +1,34 @@
+"""Popularity: the row that every table needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aprec_like.interactions import Array, Histories, Interactions
+from aprec_like.models.base import CountingModel, Scorer
+
+
+@dataclass(frozen=True)
+class Popularity(CountingModel):
+    """Ranks items by how often they occur, the same for everyone; repeats count each time."""
+
+    def fit(self, known: Interactions) -> Scorer:
+        """Count."""
+        return PopularityScorer(known.item_counts())
+
+
+@dataclass(frozen=True, eq=False)
+class PopularityScorer(Scorer):
+    """Scores every item by its count.
+
+    Args:
+        counts: (num_items,).
+    """
+
+    counts: Array
+
+    def score(self, histories: Histories) -> Array:
+        """The same row of counts for every user."""
+        return np.broadcast_to(self.counts.astype(np.float32), (len(histories), len(self.counts)))

@@ -1,0 +1,182 @@
+"""A recipe: one Python file that declares an experiment."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aprec_like.datasets import Dataset
+from aprec_like.errors import InputError
+from aprec_like.losses import GBCE, FullLoss, SampledLoss
+from aprec_like.metrics import NDCG, Metric, Recall
+from aprec_like.models import CountingModel, NeuralModel, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Training
+
+Numbers = Mapping[str, Mapping[str, float]]
+"""Values of metrics by the name of a model."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network to train: its architecture, its loss, how, and with which negatives."""
+
+    model: NeuralModel
+    loss: SampledLoss | FullLoss
+    training: Training
+    negatives: Negatives = field(default_factory=Negatives)
+
+    def __post_init__(self) -> None:
+        _check_type("Trained", "model", self.model, NeuralModel)
+        _check_type("Trained", "loss", self.loss, (SampledLoss, FullLoss))
+        _check_type("Trained", "training", self.training, Training)
+        _check_type("Trained", "negatives", self.negatives, Negatives)
+
+
+def gSASRec(training: Training, num_negatives: int = 256, calibration: float = 0.75, **architecture: Any) -> Trained:
+    """SASRec trained with gBCE: shorthand for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
+    return Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How rankings are judged.
+
+    Args:
+        metrics: the columns of the table.
+        exclude_seen: leave the items of a user's history out of the ranking.
+        depth: how many of the best items are stored per user.
+    """
+
+    metrics: tuple[Metric, ...] = (Recall(1), Recall(10), NDCG(10))
+    exclude_seen: bool = True
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        if not self.metrics:
+            raise ValueError("Evaluation needs at least one metric. Received: none")
+        for metric in self.metrics:
+            _check_type("Evaluation", "metrics", metric, Metric)
+        if len(set(self.metrics)) < len(self.metrics):
+            raise ValueError(f"Evaluation needs each metric once. Received: {', '.join(map(str, self.metrics))}")
+        if self.depth < 1:
+            raise ValueError(f"Evaluation needs a depth of at least 1. Received: depth={self.depth}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An experiment: models compared on the same users of one dataset.
+
+    Args:
+        dataset: where the interactions come from.
+        split: what is learned from and what is predicted.
+        models: by the name that stands in the table.
+        evaluation: how they are judged.
+        seeds: of training; every model is trained once for each.
+        published: a paper's numbers for these models, printed beside ours.
+        literature: rows quoted from elsewhere, printed below the table and never tested.
+    """
+
+    dataset: Dataset
+    models: Mapping[str, Trained | CountingModel]
+    split: LeaveOneOut = field(default_factory=LeaveOneOut)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    seeds: tuple[int, ...] = (1,)
+    published: Numbers = field(default_factory=dict)
+    literature: Numbers = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_type("Recipe", "dataset", self.dataset, Dataset)
+        _check_type("Recipe", "split", self.split, LeaveOneOut)
+        _check_type("Recipe", "evaluation", self.evaluation, Evaluation)
+        if not self.models:
+            raise ValueError("Recipe needs at least one model. Received: none")
+        for name, model in self.models.items():
+            if not isinstance(name, str) or not name.strip() or not name.isprintable():
+                raise ValueError(f"Recipe needs printable names of models. Received: {name!r}")
+            _check_type("Recipe", f"models[{name!r}]", model, (Trained, CountingModel))
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise ValueError(f"Recipe needs distinct seeds of at least 0. Received: seeds={self.seeds}")
+        if unknown := set(self.published) - set(self.models):
+            raise ValueError(
+                f"Recipe needs published numbers of its own models; others belong in literature. "
+                f"Received: {', '.join(sorted(unknown))}"
+            )
+
+
+def describe(value: Any) -> Any:
+    """Settings as plain JSON values: a dataclass becomes a dict that starts with the name of its class."""
+    if isinstance(value, Metric):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {str(key): describe(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [describe(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"A setting must be a number, a text, a dataclass or a collection of them. Received: {value!r}")
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Run a recipe file and return its `recipe`; any mistake in it is an `InputError` with file and line."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        tree = ast.parse(source, str(path))
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: {error.args[0]}") from error
+    _check_repeated_keys(path, tree)
+    spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: a recipe is a Python file, NAME.py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's own code raises is the user's to read, in one line
+        raise InputError(f"{_place(path, error)}: {_message(error)}") from error
+    if not isinstance(recipe := getattr(module, "recipe", None), Recipe):
+        raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
+    return recipe
+
+
+def _check_repeated_keys(path: Path, tree: ast.AST) -> None:
+    """Python keeps the last of two equal keys of a dict literal without a word; in a recipe that loses a model."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            names: set[Any] = set()
+            for key in node.keys:
+                if isinstance(key, ast.Constant):
+                    if key.value in names:
+                        raise InputError(f"{path}:{key.lineno}: the name {key.value!r} is used twice")
+                    names.add(key.value)
+
+
+def _place(path: Path, error: Exception) -> str:
+    """File and line of the recipe that the error came from."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
+def _message(error: Exception) -> str:
+    message = " ".join(str(error).split()) or "no message"
+    return message if type(error) in (ValueError, InputError) else f"{type(error).__name__}: {message}"
+
+
+def _check_type(owner: str, name: str, value: Any, kind: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        received = f"the class {value.__name__}, not an instance of it" if isinstance(value, type) else repr(value)
+        raise TypeError(f"{owner} needs {name} to be a {wanted}. Received: {received}")

@@ -1,0 +1,258 @@
+"""Training a network: one compiled step, epochs of a fixed number of steps, validation, early stopping."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from aprec_like.batches import Batch, Tensor, make_batches, steps_per_epoch, trainable_users
+from aprec_like.interactions import Array
+from aprec_like.losses import FullLoss, SampledLoss
+from aprec_like.metrics import NDCG, Metric
+from aprec_like.models import Network, NeuralModel
+from aprec_like.negatives import Negatives
+from aprec_like.objective import batch_loss
+from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
+from aprec_like.splits import Split
+
+Loss = SampledLoss | FullLoss
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Settings of the Adam optimiser; the defaults are Keras'."""
+
+    learning_rate: float = 1e-3
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-7
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0:
+            raise ValueError(f"Adam needs a positive learning_rate. Received: learning_rate={self.learning_rate}")
+
+    def build(self) -> Any:
+        """The Keras optimiser."""
+        return keras.optimizers.Adam(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop when `patience` epochs in a row have not improved the best value of a metric on the validation users.
+
+    Only a strictly greater value is an improvement.
+    """
+
+    metric: Metric = NDCG(10)
+    patience: int = 200
+
+    def __post_init__(self) -> None:
+        if self.patience < 1:
+            raise ValueError(f"EarlyStopping needs a patience of at least 1. Received: patience={self.patience}")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train; the defaults are those of the gSASRec paper.
+
+    Args:
+        batch_size: users per step.
+        max_steps_per_epoch: an epoch is one pass over the users, but no more steps than this.
+        max_epochs: when to stop at the latest.
+        early_stopping: when to stop before; its metric also chooses the best epoch, whose weights are used.
+        optimizer: settings of Adam.
+        jit_compile: compile the step with XLA.
+    """
+
+    batch_size: int = 128
+    max_steps_per_epoch: int = 256
+    max_epochs: int = 10_000
+    early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
+    optimizer: Adam = field(default_factory=Adam)
+    jit_compile: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "max_steps_per_epoch", "max_epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Training needs {name} of at least 1. Received: {name}={getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One row of a training history. `seconds` counts from the start of training to the end of this epoch's validation."""
+
+    epoch: int
+    loss: float
+    validation: float
+    is_best: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands, for a display. `value` is the mean loss of the epoch's steps so far."""
+
+    epoch: int
+    step: int
+    steps_per_epoch: int
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """A trained network (the weights of its best epoch) and how it got there."""
+
+    scorer: NetworkScorer
+    history: list[EpochRecord]
+    stopped_by: str
+
+    @property
+    def best(self) -> EpochRecord:
+        """The epoch whose weights the network has."""
+        return [record for record in self.history if record.is_best][-1]
+
+
+Step = Callable[[Batch, Tensor], Tensor]
+
+
+def make_step(
+    network: Network, loss: Loss, negatives: Negatives, optimizer: Any, seed: int, jit_compile: bool = False
+) -> Step:
+    """One optimisation step as a compiled function of a batch and the number of the step; returns the loss.
+
+    Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
+    `tf.distribute.Strategy.run`.
+    """
+    variables = network.trainable_variables
+    optimizer.build(variables)
+
+    @tf.function(jit_compile=jit_compile)
+    def step(batch: Batch, number: Tensor) -> Tensor:
+        with tf.GradientTape() as tape:
+            value = batch_loss(network, loss, negatives, batch, tf.stack([tf.constant(seed, tf.int64), number]))
+        # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(value, variables)]
+        optimizer.apply(gradients, variables)
+        return value
+
+    return step
+
+
+class BestWeights:
+    """The weights of the best epoch so far, and whether it is time to stop. Knows nothing of networks or metrics."""
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.value = -math.inf
+        self.epoch = -1
+        self.weights: list[Array] = []
+
+    def offer(self, epoch: int, value: float, weights: Callable[[], list[Array]]) -> bool:
+        """Keep the weights if the value is strictly better; says whether it was."""
+        if not value > self.value:
+            return False
+        self.value, self.epoch, self.weights = value, epoch, weights()
+        return True
+
+    def is_patience_over(self, epoch: int) -> bool:
+        """Whether `patience` epochs have passed since the best one."""
+        return epoch - self.epoch >= self.patience
+
+
+def train(
+    model: NeuralModel,
+    loss: Loss,
+    training: Training,
+    split: Split,
+    *,
+    seed: int,
+    negatives: Negatives | None = None,
+    exclude_seen: bool = True,
+    time_limit: float = math.inf,
+    on_step: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: Callable[[EpochRecord], None] = lambda record: None,
+) -> TrainingOutcome:
+    """Train a model on `split.train` until validation stops improving, and give it the weights of its best epoch.
+
+    Args:
+        model: the architecture.
+        loss: what to minimise.
+        training: how.
+        split: what to learn from, and the validation cases that choose the best epoch.
+        seed: of the initial weights, the order of the users, dropout and negatives. Sets Keras' global seed.
+        negatives: the law of the negatives, for sampled losses.
+        exclude_seen: whether validation leaves out the items of a user's history.
+        time_limit: seconds of training, after which the epoch under way is validated and training ends.
+        on_step: called now and then within an epoch.
+        on_epoch: called after every epoch.
+
+    Raises:
+        NotFiniteError: if the loss or a score is not finite.
+    """
+    keras.utils.set_random_seed(seed)
+    negatives = negatives or Negatives()
+    network = model.build(split.train.num_items)
+    step = make_step(network, loss, negatives, training.optimizer.build(), seed, training.jit_compile)
+    batches = iter(
+        make_batches(
+            split.train,
+            model.examples(),
+            training.batch_size,
+            training.max_steps_per_epoch,
+            seed,
+            with_rejected=negatives.reject_history and isinstance(loss, SampledLoss),
+        )
+    )
+    steps = steps_per_epoch(len(trainable_users(split.train)), training.batch_size, training.max_steps_per_epoch)
+    stopping = training.early_stopping
+    best, scorer = BestWeights(stopping.patience), NetworkScorer(network)
+    history: list[EpochRecord] = []
+    stopped_by = "max_epochs"
+    started = time.monotonic()
+    deadline = started + time_limit
+    for epoch in range(1, training.max_epochs + 1):
+        mean_loss = _run_epoch(step, batches, epoch, steps, deadline, on_step)
+        ranks = rank(scorer, split.validation, exclude_seen=exclude_seen).ranks
+        validation = float(np.mean(stopping.metric.per_user(ranks)))
+        is_best = best.offer(epoch, validation, network.get_weights)
+        history.append(EpochRecord(epoch, mean_loss, validation, is_best, time.monotonic() - started))
+        on_epoch(history[-1])
+        if time.monotonic() >= deadline:
+            stopped_by = "time_limit"
+            break
+        if best.is_patience_over(epoch):
+            stopped_by = "early_stopping"
+            break
+    network.set_weights(best.weights)
+    return TrainingOutcome(scorer, history, stopped_by)
+
+
+STEPS_BETWEEN_LOOKS = 16
+"""How often the loss is brought to the host, which waits for the device."""
+
+
+def _run_epoch(
+    step: Step, batches: Any, epoch: int, steps: int, deadline: float, on_step: Callable[[Progress], None]
+) -> float:
+    """The mean loss of one epoch, cut short at the deadline."""
+    first = (epoch - 1) * steps
+    total = tf.zeros([])
+    done = 0
+    for done in range(1, steps + 1):
+        total += step(next(batches), tf.constant(first + done - 1, tf.int64))
+        is_over = time.monotonic() >= deadline
+        if done % STEPS_BETWEEN_LOOKS == 0 or done == steps or is_over:
+            mean = float(total) / done
+            if not math.isfinite(mean):
+                raise NotFiniteError(f"the loss is not finite in epoch {epoch}; a smaller learning rate may help")
+            on_step(Progress(epoch, done, steps, mean))
+        if is_over:
+            break
+    return float(total) / done

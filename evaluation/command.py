@@ -1,0 +1,42 @@
+"""What all commands share: one line instead of a traceback, and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from aprec_like.errors import InputError
+
+DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+EXIT_CODES = "exit codes: 0 done, 1 a model or a check failed, 2 the input is wrong, 130 interrupted"
+
+
+def run_command(main: Callable[[], int]) -> int:
+    """Run a command; wrong input ends in one line on standard error."""
+    try:
+        return main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow without what its C++ core says of the machine on standard error; a failure is raised as ever."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        import tensorflow  # noqa: F401
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

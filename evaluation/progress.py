@@ -1,0 +1,105 @@
+"""Showing how training goes: one live line in a terminal, plain lines elsewhere, and all of it in the model's log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from aprec_like.training import EpochRecord, Progress
+
+SECONDS_BETWEEN_LINES = 10
+
+
+class Display:
+    """Shows one model's training and ranking.
+
+    Args:
+        title: the model's name (and seed).
+        log_path: the log that every epoch is written to.
+        metric: name of the validation metric.
+        max_epochs: when training ends at the latest.
+        time_limit: seconds of training, or infinity.
+    """
+
+    def __init__(self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float) -> None:
+        self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        self.log: TextIO = log_path.open("a", encoding="utf-8", buffering=1)
+        console = Console(file=sys.stderr)
+        self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
+        self.started = time.monotonic()
+        self.last_line = 0.0
+        self.best = ""
+
+    def __enter__(self) -> Display:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+        self.log.close()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        line = f"{self.title}: {text}"
+        if self.live:
+            self.live.console.print(Text(line))
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def on_step(self, progress: Progress) -> None:
+        """Within an epoch."""
+        share = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
+        rate = share * progress.steps_per_epoch / (time.monotonic() - self.started)
+        self._passing(
+            f"epoch {progress.epoch}, step {progress.step}/{progress.steps_per_epoch}, loss {progress.loss:.4f}"
+            f"{self.best}, {rate:.1f} steps/s, {self._time_left(share)}"
+        )
+
+    def on_epoch(self, record: EpochRecord) -> None:
+        """After an epoch."""
+        if record.is_best:
+            self.best = f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
+        text = (
+            f"epoch {record.epoch}, loss {record.loss:.4f}, validation {self.metric} {record.validation:.4f}"
+            f"{self.best}, {self._time_left(record.epoch)}"
+        )
+        self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        self._passing(text)
+
+    def on_rank(self, done: int, total: int) -> None:
+        """While the test users are ranked."""
+        self._passing(f"ranking, {done:,} of {total:,} users")
+
+    def _passing(self, text: str) -> None:
+        """A line that the next one may replace."""
+        line = f"{self.title}: {text}"
+        if self.live:
+            self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
+
+    def _time_left(self, epochs_done: float) -> str:
+        elapsed = time.monotonic() - self.started
+        left = min(elapsed / epochs_done * (self.max_epochs - epochs_done), self.time_limit - elapsed)
+        return f"at most {as_duration(max(0.0, left))} left"
+
+
+def as_duration(seconds: float) -> str:
+    """Seconds in words: 42 s, 3 min 5 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

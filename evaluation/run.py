@@ -1,0 +1,70 @@
+"""Run a recipe: train its models, rank the catalogue for every user, write tables.
+
+python -m evaluation.run recipes/ml1m_gsasrec.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from evaluation.command import EXIT_CODES, import_tensorflow, run_command
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.run",
+        description="Train the models of a recipe, rank the whole catalogue for every user, write a results folder with "
+        "per-user values and tables. The same command again goes on where it stopped.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, a Python file that defines `recipe`")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these models of the recipe")
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="N", help="training seeds instead of the recipe's")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="data folder (default: $APREC_LIKE_DATA, else a cache folder)",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="parent of the run's folder (default: results)",
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=math.inf, metavar="MINUTES", help="training time of each model"
+    )
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="shrink everything to seconds, to see that it runs; writes to <recipe>-smoke",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
+    )
+    parser.add_argument("--fresh", action="store_true", help="train again what is finished already")
+    arguments = parser.parse_args()
+    if not arguments.time_limit > 0:
+        parser.error("--time-limit must be positive")
+    if arguments.seeds and (min(arguments.seeds) < 0 or len(set(arguments.seeds)) < len(arguments.seeds)):
+        parser.error("--seeds must be distinct numbers of at least 0")
+    return arguments
+
+
+def main() -> int:
+    """Run the recipe that the command line names."""
+    arguments = parse_arguments()
+    import_tensorflow()
+    from evaluation.runner import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
