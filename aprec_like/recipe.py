@@ -41,7 +41,7 @@ class Trained:
 
 
 def gSASRec(training: Training, num_negatives: int = 256, calibration: float = 0.75, **architecture: Any) -> Trained:
-    """SASRec trained with gBCE: shorthand for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
+    """SASRec with gBCE, short for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
     return Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)
 
 

@@ -50,7 +50,7 @@ class EarlyStopping:
     Only a strictly greater value is an improvement.
     """
 
-    metric: Metric = NDCG(10)
+    metric: Metric = field(default_factory=lambda: NDCG(10))
     patience: int = 200
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Training:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One row of a training history. `seconds` counts from the start of training to the end of this epoch's validation."""
+    """One row of a training history; `seconds` from the start of training to the end of this epoch's validation."""
 
     epoch: int
     loss: float

@@ -29,7 +29,7 @@ def run_command(main: Callable[[], int]) -> int:
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow without what its C++ core says of the machine on standard error; a failure is raised as ever."""
+    """Import TensorFlow without what its C++ core says of the machine on standard error."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)

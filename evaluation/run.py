@@ -17,8 +17,8 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.run",
-        description="Train the models of a recipe, rank the whole catalogue for every user, write a results folder with "
-        "per-user values and tables. The same command again goes on where it stopped.",
+        description="Train the models of a recipe, rank the whole catalogue for every user, write a results folder "
+        "with per-user values and tables. The same command again goes on where it stopped.",
         epilog=EXIT_CODES,
     )
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, a Python file that defines `recipe`")

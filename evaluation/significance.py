@@ -1,4 +1,4 @@
-"""Statistics over users: intervals of means, paired tests, corrections for several tests. SciPy and statsmodels compute."""
+"""Statistics over users: intervals of means, paired tests, corrections; computed by SciPy and statsmodels."""
 
 from __future__ import annotations
 

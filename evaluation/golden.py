@@ -1,0 +1,120 @@
+"""Vectors that original implementations computed, and what our networks give for the same weights and inputs."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from aprec_like.errors import InputError
+from aprec_like.interactions import Array, Histories
+from aprec_like.losses import BCE, GBCE, FullLoss, SampledLoss, Softmax
+from aprec_like.models import Flavour, SASRec
+from aprec_like.models.sasrec import SASRecNetwork
+from aprec_like.objective import sampled_losses
+from aprec_like.ranking import NetworkScorer
+
+Vectors = dict[str, Array]
+
+
+def read_vectors(path: Path) -> Vectors:
+    """The arrays of a file; raises `InputError` if they are not what a SASRec file has."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            vectors = dict(file)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: cannot be read as .npz: {error}") from error
+    if missing := {"item_embedding", "states", "scores", "history", "num_heads"} - set(vectors):
+        raise InputError(f"{path}: is not a file of SASRec vectors (it has no {', '.join(sorted(missing))})")
+    return vectors
+
+
+def relative_error(ours: Array, theirs: Array) -> float:
+    """The largest difference relative to the largest expected value."""
+    if ours.shape != theirs.shape:
+        return float("inf")
+    return float(np.max(np.abs(ours - theirs)) / max(float(np.max(np.abs(theirs))), 1e-30))
+
+
+def compare_sasrec(expected: Vectors) -> Iterator[tuple[str, Array, Array]]:
+    """Name, our value and the original's for everything in the file.
+
+    A file without an output table is of the original SASRec, whose loss is the sum of its two terms.
+    """
+    network = build_sasrec(expected)
+    is_item = expected["input_items"] >= 0
+    yield "states", network(expected["input_items"].astype(np.int32)).numpy()[is_item], expected["states"][is_item]
+    history = expected["history"]
+    is_known = history >= 0
+    histories = Histories(history[is_known].astype(np.int32), np.concatenate([[0], np.cumsum(is_known.sum(axis=1))]))
+    yield "scores", NetworkScorer(network).score(histories).numpy(), expected["scores"]
+    num_negatives = expected["negative_items"].shape[-1]
+    variables = {name.replace("/", "_"): variable for name, variable in named_variables(network).items()}
+    for loss_name in [name for name in expected if name.split("/")[0] == "loss"]:
+        kind = loss_name.removeprefix("loss").removeprefix("/")
+        with tf.GradientTape() as tape:
+            value = mean_loss(network, named_loss(kind, num_negatives), expected)
+        yield loss_name, value.numpy(), expected[loss_name]
+        wanted = [name for name in expected if name.startswith("grad_") and name.partition("/")[2] == kind]
+        gradients = tape.gradient(value, [variables[name.removeprefix("grad_").split("/")[0]].value for name in wanted])
+        for name, gradient in zip(wanted, gradients, strict=True):
+            theirs = expected[name]
+            yield name, tf.convert_to_tensor(gradient).numpy()[: len(theirs)], theirs
+
+
+def named_loss(kind: str, num_negatives: int) -> SampledLoss | FullLoss:
+    """The loss that a file calls `softmax`, `t0.75` (gBCE) or nothing (the original SASRec's)."""
+    if kind == "softmax":
+        return Softmax()
+    return GBCE(num_negatives, float(kind.removeprefix("t"))) if kind else BCE(num_negatives, is_averaged=False)
+
+
+def mean_loss(network: SASRecNetwork, loss: SampledLoss | FullLoss, expected: Vectors) -> Any:
+    """The mean of the loss over positions with an input, with the negatives of the file."""
+    items, targets = (expected[name].astype(np.int32) for name in ("input_items", "target_items"))
+    is_target = (items >= 0) & (targets >= 0)
+    states, targets = network(items), np.where(is_target, targets, 0)
+    if isinstance(loss, SampledLoss):
+        negatives = np.maximum(expected["negative_items"], 0).astype(np.int32)
+        losses = sampled_losses(loss, states, network.item_table, tf.constant(targets), tf.constant(negatives))
+    else:
+        losses = loss(states, network.item_table, targets)
+    return tf.reduce_mean(tf.boolean_mask(losses, is_target))
+
+
+def build_sasrec(vectors: Vectors) -> SASRecNetwork:
+    """A SASRec network with the weights of a file."""
+    is_original = "output_embedding" not in vectors
+    num_items, dim = vectors["item_embedding"].shape
+    network = SASRec(
+        max_length=len(vectors["position_embedding"]),
+        embedding_dim=dim,
+        num_blocks=sum(name.endswith("/query_kernel") for name in vectors if name.startswith("block")),
+        num_heads=int(vectors["num_heads"]),
+        dropout_rate=0.0,
+        flavour=Flavour(
+            is_tied=is_original,
+            is_input_scaled=is_original,
+            layer_norm_epsilon=float(vectors["layer_norm_epsilon"]),
+            table_initializer="zeros",
+        ),
+    ).build(num_items)
+    for name, variable in named_variables(network).items():
+        # Our tables have rows for special tokens behind the items.
+        values = np.zeros(variable.shape, np.float32)
+        values[: len(vectors[name])] = vectors[name]
+        variable.assign(values)
+    return network
+
+
+def named_variables(network: SASRecNetwork) -> dict[str, Any]:
+    """The network's variables by their names in the files: `block0/query/kernel` is `block0/query_kernel`."""
+    named = {}
+    for variable in network.trainable_variables:
+        *place, owner, kind = variable.path.removeprefix(f"{network.name}/").split("/")
+        named["/".join([*place, owner if kind == "embeddings" else f"{owner}_{kind}"])] = variable
+    return named

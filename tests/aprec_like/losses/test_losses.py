@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from aprec_like.losses import BCE, GBCE, Softmax
+
+
+def gamma(logit, beta):
+    """The paper's transformation of the positive logit (section 5.3), straight from its definition, in float64."""
+    sigmoid = 1 / (1 + np.exp(-np.float64(logit)))
+    return np.log(1 / (sigmoid**-beta - 1))
+
+
+def value(loss, positive, negatives, num_items):
+    return float(loss(tf.constant(positive, tf.float64), tf.constant(negatives, tf.float64), num_items))
+
+
+@pytest.mark.parametrize(
+    ("positive", "negatives", "num_items", "t", "alpha", "beta", "transformed", "expected"),
+    [
+        (1.5, [-0.5, 0.25], 101, 0.5, 0.02, 0.51, 2.2239409, 0.4675790586),
+        (1.5, [-0.5], 3416, 0.0, 2.9282577e-4, 1.0, 1.5, 0.3377451311),
+        (1.5, [-0.5], 3416, 1.0, 2.9282577e-4, 2.9282577e-4, 9.7382997, 0.2370679816),
+        (-3.0, [2.0, -1.0, 0.0, 0.5], 3416, 1.0, 1.1713031e-3, 1.1713031e-3, 5.6331741, 0.8221969366),
+        (-30.0, [-0.5], 3416, 0.0, 2.9282577e-4, 1.0, -30.0, 15.23703849),
+    ],
+)
+def test_vectors_of_the_original_code(positive, negatives, num_items, t, alpha, beta, transformed, expected):
+    loss = GBCE(len(negatives), t)
+    assert loss.sampling_rate(num_items) == pytest.approx(alpha, rel=1e-6)
+    assert loss.power(num_items) == pytest.approx(beta, rel=1e-6)
+    assert gamma(positive, loss.power(num_items)) == pytest.approx(transformed, rel=1e-6)
+    assert value(loss, positive, negatives, num_items) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("num_items", "k", "t", "alpha", "beta"),
+    [
+        (3416, 256, 0.75, 0.074963, 0.30622),
+        (13044, 128, 0.9, 9.8137e-3, 0.108832),
+        (1271638, 128, 0.9, 1.00658e-4, 0.100091),
+    ],
+)
+def test_alpha_and_beta_of_the_papers_datasets(num_items, k, t, alpha, beta):
+    assert GBCE(k, t).sampling_rate(num_items) == pytest.approx(alpha, rel=1e-4)
+    assert GBCE(k, t).power(num_items) == pytest.approx(beta, rel=1e-4)
+
+
+@pytest.mark.parametrize("t", [0.0, 0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("k", [1, 16])
+def test_gbce_is_bce_of_the_transformed_positive(t, k):
+    """Theorem 5.2's second form: training with gBCE is training with BCE after gamma."""
+    random = np.random.default_rng(0)
+    for positive in np.linspace(-8, 8, 9):
+        negatives = random.normal(size=k) * 3
+        loss = GBCE(k, t)
+        as_bce = value(BCE(k), gamma(positive, loss.power(500)), negatives, 500)
+        assert value(loss, positive, negatives, 500) == pytest.approx(as_bce, rel=1e-9)
+
+
+def test_beta_is_the_papers_formula():
+    for t in (0.0, 0.3, 1.0):
+        alpha = GBCE(7, t).sampling_rate(100)
+        assert GBCE(7, t).power(100) == pytest.approx(alpha * (t * (1 - 1 / alpha) + 1 / alpha), rel=1e-12)
+
+
+def test_gbce_without_calibration_is_bce():
+    logits = np.random.default_rng(1).normal(size=(5, 4))
+    assert value_of_many(GBCE(3, 0.0), logits) == pytest.approx(value_of_many(BCE(3), logits), rel=1e-12)
+
+
+def test_bce_by_hand():
+    """At logits of 0 every candidate costs log 2; the original SASRec sums them."""
+    assert value(BCE(1), 0.0, [0.0], 10) == pytest.approx(np.log(2))
+    assert value(BCE(1, is_averaged=False), 0.0, [0.0], 10) == pytest.approx(2 * np.log(2))
+
+
+@pytest.mark.parametrize("logit", [-200.0, 200.0])
+def test_extreme_logits_stay_finite_and_keep_their_gradient(logit):
+    positive, negative = tf.constant([logit]), tf.constant([[logit]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([positive, negative])
+        loss = tf.reduce_sum(GBCE(1, 1.0)(positive, negative, 1_000_000))
+    assert np.isfinite(float(loss))
+    wrong = tape.gradient(loss, positive if logit < 0 else negative)
+    assert abs(float(tf.reduce_sum(wrong))) > 1e-7
+
+
+def value_of_many(loss, logits):
+    return loss(tf.constant(logits[:, 0]), tf.constant(logits[:, 1:]), 100).numpy()
+
+
+def test_softmax_is_the_negative_log_probability():
+    random = np.random.default_rng(2)
+    states, table, targets = random.normal(size=(2, 3, 4)), random.normal(size=(7, 4)), random.integers(7, size=(2, 3))
+    logits = states @ table.T
+    expected = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    np.testing.assert_allclose(Softmax()(tf.constant(states), tf.constant(table), targets), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("t", [-0.1, 1.5, float("nan")])
+def test_calibration_must_lie_between_0_and_1(t):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        GBCE(1, t)
+
+
+def test_the_number_of_negatives_must_be_positive_and_that_of_the_logits():
+    with pytest.raises(ValueError, match="at least 1"):
+        BCE(0)
+    with pytest.raises(ValueError, match=r"num_negatives=3\). Received: shape \(2, 5\)"):
+        BCE(3)(tf.zeros([2]), tf.zeros([2, 5]), 10)

@@ -1,0 +1,157 @@
+import math
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from aprec_like.batches import make_batches
+from aprec_like.losses import BCE, GBCE, Softmax
+from aprec_like.models import ORIGINAL_FLAVOUR, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.ranking import NotFiniteError, rank
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Adam, BestWeights, EarlyStopping, Training, make_step, train
+
+SMALL = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
+SHORT = Training(
+    batch_size=32, max_epochs=40, early_stopping=EarlyStopping(patience=40), optimizer=Adam(learning_rate=0.01)
+)
+
+
+@pytest.fixture
+def split(circle):
+    return LeaveOneOut(num_validation_users=50).split(circle)
+
+
+def recall_at_1(outcome, split):
+    return np.mean(rank(outcome.scorer, split.test, exclude_seen=True).ranks == 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "loss", "negatives"),
+    [
+        (SMALL, Softmax(), Negatives()),
+        (SMALL, BCE(1), Negatives()),
+        (SMALL, GBCE(8, 0.75), Negatives()),
+        (SMALL, GBCE(8, 0.5), Negatives(reject_positive=True)),
+        (replace(SMALL, flavour=ORIGINAL_FLAVOUR), BCE(1, is_averaged=False), Negatives(reject_history=True)),
+    ],
+)
+def test_the_next_item_on_a_circle_is_learned(split, model, loss, negatives):
+    outcome = train(model, loss, SHORT, split, seed=1, negatives=negatives)
+    assert recall_at_1(outcome, split) > 0.9  # by chance 0.05
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(split):
+    training = replace(SHORT, max_epochs=2)
+    first, again, other = (train(SMALL, GBCE(8), training, split, seed=seed) for seed in (1, 1, 2))
+    assert [record.loss for record in first.history] == [record.loss for record in again.history]
+    for ours, theirs in zip(first.scorer.network.get_weights(), again.scorer.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert first.history[0].loss != other.history[0].loss
+
+
+def test_the_best_epochs_weights_are_restored(split):
+    """With an absurd learning rate later epochs are worse; the outcome must score like its best epoch."""
+    training = replace(SHORT, max_epochs=6, optimizer=Adam(learning_rate=0.3))
+    outcome = train(SMALL, Softmax(), training, split, seed=1)
+    validation = np.mean(
+        training.early_stopping.metric.per_user(rank(outcome.scorer, split.validation, exclude_seen=True).ranks)
+    )
+    assert validation == pytest.approx(max(record.validation for record in outcome.history), abs=1e-12)
+    assert outcome.best.validation == max(record.validation for record in outcome.history)
+
+
+def test_patience_counts_epochs_since_a_strict_improvement():
+    best = BestWeights(patience=2)
+    values = [0.1, 0.3, 0.3, 0.2, 0.5]
+    kept, stopped = [], None
+    for epoch, value in enumerate(values, start=1):
+        if best.offer(epoch, value, lambda epoch=epoch: [epoch]):
+            kept.append(epoch)
+        if best.is_patience_over(epoch):
+            stopped = epoch
+            break
+    assert kept == [1, 2]  # the equal value of epoch 3 is no improvement
+    assert stopped == 4
+    assert best.weights == [2]
+
+
+def test_training_stops_early_when_nothing_improves(split):
+    training = replace(
+        SHORT, max_epochs=50, early_stopping=EarlyStopping(patience=3), optimizer=Adam(learning_rate=1e-12)
+    )
+    outcome = train(SMALL, Softmax(), training, split, seed=1)
+    assert outcome.stopped_by == "early_stopping"
+    assert len(outcome.history) == outcome.best.epoch + 3
+
+
+def test_a_time_limit_ends_training_within_the_epoch(split):
+    outcome = train(SMALL, Softmax(), SHORT, split, seed=1, time_limit=0.0)
+    assert outcome.stopped_by == "time_limit"
+    assert len(outcome.history) == 1
+
+
+def test_a_loss_that_is_not_finite_stops_training(split):
+    training = replace(SHORT, optimizer=Adam(learning_rate=1e30))
+    with pytest.raises(NotFiniteError, match="not finite"):
+        train(SMALL, Softmax(), training, split, seed=1)
+
+
+def one_step(split, loss, jit_compile=False, strategy=None, negatives=None):
+    negatives = negatives or Negatives()
+    with (strategy or tf.distribute.get_strategy()).scope():
+        keras.utils.set_random_seed(1)
+        network = replace(SMALL, dropout_rate=0.0).build(split.train.num_items)
+        step = make_step(network, loss, negatives, keras.optimizers.SGD(1.0), seed=1, jit_compile=jit_compile)
+    batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1, with_rejected=negatives.reject_history)
+    batch, number = next(iter(batches)), tf.constant(0, tf.int64)
+    value = strategy.run(step, args=(batch, number)) if strategy else step(batch, number)
+    return float(value), network.get_weights()
+
+
+@pytest.mark.parametrize("loss", [Softmax(), BCE(1), GBCE(8, 0.75)])
+def test_the_step_compiles_with_xla_to_the_same_update(split, loss):
+    value, weights = one_step(split, loss)
+    compiled_value, compiled_weights = one_step(split, loss, jit_compile=True)
+    assert compiled_value == pytest.approx(value, rel=1e-4)
+    for ours, theirs in zip(weights, compiled_weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_the_step_that_rejects_the_history_compiles_with_xla(split):
+    negatives = Negatives(reject_history=True)
+    value, _ = one_step(split, BCE(4), negatives=negatives)
+    assert one_step(split, BCE(4), jit_compile=True, negatives=negatives)[0] == pytest.approx(value, rel=1e-4)
+
+
+def test_the_step_runs_under_a_distribution_strategy(split):
+    value, weights = one_step(split, GBCE(8, 0.75))
+    distributed, distributed_weights = one_step(
+        split, GBCE(8, 0.75), strategy=tf.distribute.OneDeviceStrategy("/cpu:0")
+    )
+    assert distributed == pytest.approx(value, rel=1e-6)
+    for ours, theirs in zip(weights, distributed_weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_rows_that_a_batch_does_not_touch_move_by_their_momentum():
+    """Keras' dense Adam, as in the originals: a lazy optimiser would leave them where they are."""
+    variable = tf.Variable([[1.0], [1.0]])
+    optimizer = Adam(learning_rate=0.1).build()
+    for rows in ([0, 1], [0]):
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(tf.gather(variable, rows))
+        optimizer.apply([tf.convert_to_tensor(tape.gradient(value, variable))], [variable])
+        moved = 1 - float(variable[1, 0])
+    assert moved > 0.1 + 0.03
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Training(batch_size=0), lambda: EarlyStopping(patience=0), lambda: Adam(learning_rate=math.nan)]
+)
+def test_impossible_settings_are_refused(make):
+    with pytest.raises(ValueError, match="needs"):
+        make()

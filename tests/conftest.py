@@ -1,0 +1,50 @@
+"""Small data with a known answer, shared by the tests."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aprec_like.interactions import Interactions
+
+NUM_ITEMS = 20
+
+
+def interactions_from(sequences: list[list[int]], num_items: int | None = None) -> Interactions:
+    """Sequences of item numbers from 0."""
+    users = np.repeat(np.arange(len(sequences)), [len(sequence) for sequence in sequences])
+    items = np.array([item for sequence in sequences for item in sequence], np.int64)
+    item_ids = None if num_items is None else np.arange(num_items)
+    return Interactions.from_ids(users, items, item_ids=item_ids)
+
+
+def circle_sequences(num_users: int, num_items: int = NUM_ITEMS, seed: int = 0) -> list[list[int]]:
+    """Every user walks around the circle of items from a random start: the next item is always the last one plus 1."""
+    random = np.random.default_rng(seed)
+    starts, lengths = random.integers(num_items, size=num_users), random.integers(4, 10, size=num_users)
+    return [
+        [int((start + i) % num_items) for i in range(length)] for start, length in zip(starts, lengths, strict=True)
+    ]
+
+
+@pytest.fixture
+def circle() -> Interactions:
+    """200 users on a circle of 20 items."""
+    return interactions_from(circle_sequences(200), NUM_ITEMS)
+
+
+@pytest.fixture
+def circle_file(tmp_path: Path) -> Path:
+    """The same as a text file of `user item` lines, ids from 1."""
+    path = tmp_path / "circle.txt"
+    write_pairs(path, circle_sequences(200))
+    return path
+
+
+def write_pairs(path: Path, sequences: list[list[int]]) -> None:
+    lines = [f"{user} {item + 1}" for user, sequence in enumerate(sequences, start=1) for item in sequence]
+    path.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,164 @@
+"""The run command from recipe to table, on the circle of items; models run in processes of their own."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluation import compare, run
+
+RECIPE = """
+from aprec_like.datasets import TextFile
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.metrics import NDCG, Recall
+from aprec_like.models import Popularity, SASRec
+from aprec_like.recipe import Evaluation, Recipe, Trained
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Adam, Training
+
+training = Training(batch_size=32, max_epochs=8, optimizer=Adam(0.01))
+small = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
+recipe = Recipe(
+    dataset=TextFile("circle.txt"),
+    split=LeaveOneOut(num_validation_users=50),
+    models={
+        "Popularity": Popularity(),
+        "SASRec": Trained(small, Softmax(), training),
+    },
+    evaluation=Evaluation(metrics=(Recall(1), NDCG(10)), depth=5),
+)
+"""
+
+
+class Desk:
+    """A folder with a recipe and data, and the command line."""
+
+    def __init__(self, folder: Path, monkeypatch, capfd):
+        self.folder, self.monkeypatch, self.capfd = folder, monkeypatch, capfd
+        self.write(RECIPE)
+
+    def write(self, source: str) -> None:
+        (self.folder / "circle_recipe.py").write_text(source)
+
+    def run(self, *options: str, command=run) -> int:
+        where = ["--data", str(self.folder), "--results", str(self.folder / "results")] if command is run else []
+        first = [str(self.folder / "circle_recipe.py")] if command is run else []
+        self.monkeypatch.setattr("sys.argv", [command.__name__, *first, *where, *options])
+        code = command.run_command(command.main)
+        self.out, self.err = self.capfd.readouterr()
+        return code
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results" / "circle_recipe"
+
+    def per_user(self, model: str, seed: int = 1) -> pd.DataFrame:
+        return pd.read_parquet(self.results / model / f"seed_{seed}" / "per_user.parquet")
+
+
+@pytest.fixture
+def desk(circle_file, monkeypatch, capfd):
+    return Desk(circle_file.parent, monkeypatch, capfd)
+
+
+def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated(desk):
+    assert desk.run() == 0
+    assert "SASRec" in desk.out and "Popularity" in desk.out
+    files = {str(path.relative_to(desk.results)) for path in desk.results.rglob("*") if path.is_file()}
+    of_run = {"recipe.py", "recipe.json", "dataset.json", "environment.json", "table.md", "table.tex", "table.csv"}
+    of_model = {"status.json", "history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", "log.txt"}
+    assert of_run | {"significance.csv"} | {f"SASRec/seed_1/{name}" for name in of_model} <= files
+
+    status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
+    assert status["state"] == "finished" and 1 <= status["best_epoch"] <= 8
+    assert 0 < status["seconds_to_best"] <= status["seconds_total"]
+    per_user = desk.per_user("SASRec")
+    assert list(per_user) == [
+        "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
+    ]  # fmt: skip
+    metrics = json.loads((desk.results / "SASRec/seed_1/metrics.json").read_text())
+    assert metrics["users"] == len(per_user) == 200
+    assert metrics["metrics"]["NDCG@10"]["mean"] == pytest.approx(per_user["NDCG@10"].mean())
+    top = pd.read_parquet(desk.results / "SASRec/seed_1/top_items.parquet")
+    firsts = top[top["position"] == 1].merge(per_user, on="user")
+    assert ((firsts["item"] == firsts["target"]) == (firsts["Recall@1"] == 1)).all()
+    history = pd.read_csv(desk.results / "SASRec/seed_1/history.csv")
+    assert list(history["epoch"]) == list(range(1, 9))
+
+    # The same command again trains nothing.
+    before = (desk.results / "SASRec/seed_1/status.json").read_bytes()
+    assert desk.run() == 0
+    assert "SASRec, seed 1: finished on" in desk.err
+    assert (desk.results / "SASRec/seed_1/status.json").read_bytes() == before
+
+    # Trained again from the same seed: the same values; another seed: the same users and targets.
+    assert desk.run("--fresh", "--only", "SASRec") == 0
+    pd.testing.assert_frame_equal(desk.per_user("SASRec"), per_user, check_exact=True)
+    assert desk.run("--only", "SASRec", "--seeds", "2") == 0
+    other = desk.per_user("SASRec", seed=2)
+    assert other[["user", "target"]].equals(per_user[["user", "target"]])
+    assert not other["target_score"].equals(per_user["target_score"])
+
+    # compare prints what run printed, in every format.
+    assert desk.run(str(desk.results), "--format", "markdown", command=compare) == 0
+    assert desk.out == (desk.results / "table.md").read_text()
+
+    # A changed model that is finished is refused with the difference; an added one is welcome.
+    desk.write(RECIPE.replace("dropout_rate=0.1", "dropout_rate=0.2"))
+    assert desk.run("--only", "Popularity") == 2
+    assert "models['SASRec'] has changed" in desk.err and '"dropout_rate": 0.2' in desk.err
+    desk.write(RECIPE.replace('"Popularity": Popularity(),', '"Popularity": Popularity(), "Counts": Popularity(),'))
+    assert desk.run("--only", "Counts") == 0
+    assert desk.per_user("Counts")["rank"].equals(desk.per_user("Popularity")["rank"])
+
+
+def test_a_model_that_fails_leaves_the_others_alone(desk):
+    desk.write(RECIPE.replace("Adam(0.01)", "Adam(1e30)"))
+    assert desk.run() == 1
+    status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
+    assert status["state"] == "failed" and "not finite" in status["reason"]
+    assert "Traceback" in (desk.results / "SASRec/seed_1/log.txt").read_text()
+    assert "Traceback" not in desk.err
+    assert "SASRec, seed 1: failed" in desk.out
+    assert (desk.results / "Popularity/seed_1/metrics.json").exists()
+
+
+def test_smoke_shrinks_training_and_has_a_folder_of_its_own(desk):
+    desk.write(RECIPE.replace("max_epochs=8", "max_epochs=5000"))
+    assert desk.run("--smoke") == 0
+    status = json.loads((desk.folder / "results/circle_recipe-smoke/SASRec/seed_1/status.json").read_text())
+    assert status["epochs"] == 2
+    assert not desk.results.exists()
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
+    desk.write(RECIPE.replace("Softmax()", "GBCE(4, 0.5)"))
+    assert desk.run("--dry-run") == 0
+    assert "200 users, 20 items" in desk.out
+    assert "alpha 0.210526, beta 0.60526" in desk.out
+    assert "6 steps per epoch" in desk.out
+    assert not (desk.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:13"),
+        (("import GBCE", "import Missing"), (), "circle_recipe.py:3: ImportError"),
+        (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:3: ImportError"),
+        (("Softmax(), training", "GBCE(4, 1.5), training"), (), "calibration=1.5"),
+        (('"circle.txt"', '"nothing.txt"'), (), "nothing.txt"),
+        (('"circle.txt"', '"broken.txt"'), (), "broken.txt:17"),
+        (("num_validation_users=50", "num_validation_users=500"), (), "num_validation_users=500"),
+        (("", ""), ("--only", "NoSuch"), "no model 'NoSuch'; it has Popularity, SASRec"),
+    ],
+)
+def test_wrong_input_is_one_line_exit_code_2_and_nothing_written(desk, change, options, message):
+    lines = (desk.folder / "circle.txt").read_text().splitlines()
+    (desk.folder / "broken.txt").write_text("\n".join([*lines[:16], "17", *lines[16:]]))
+    desk.write(RECIPE.replace(*change, 1))
+    assert desk.run(*options) == 2
+    assert desk.err.count("\n") == 1
+    assert desk.err.startswith("error: ") and message in desk.err
+    assert not (desk.folder / "results").exists()
