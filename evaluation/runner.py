@@ -26,6 +26,10 @@ SHARED_SETTINGS = ("dataset", "split", "evaluation")
 """What all models of a run have in common; results made with other ones can't stand in the same table."""
 
 
+SECONDS_TO_END = 60
+"""How long a model's process may take to end after Ctrl-C."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the recipe that the arguments of `evaluation.run` name; returns the exit code."""
     recipe = load_recipe(arguments.recipe)
@@ -129,11 +133,8 @@ def _run_jobs(run: RunFolder, jobs: list[tuple[str, int]], arguments: argparse.N
         shutil.rmtree(folder.path, ignore_errors=True)
         seconds = arguments.time_limit * 60
         command = command_for(arguments.recipe, name, seed, data_dir, run, seconds, arguments.smoke)
-        try:
-            code = subprocess.run(command, check=False).returncode
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        if code == INTERRUPTED:
+        if (code := _wait(subprocess.Popen(command))) == INTERRUPTED:
+            print("stopped; finished models are kept, and the same command goes on with the rest", file=sys.stderr)
             raise KeyboardInterrupt
         if code != DONE:
             has_failed = True
@@ -143,6 +144,18 @@ def _run_jobs(run: RunFolder, jobs: list[tuple[str, int]], arguments: argparse.N
                 folder.write_status("failed", reason=reason + hint)
         _write_tables(run)
     return has_failed
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a model's process; Ctrl-C reaches that too, and it gets the time to end in order."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(SECONDS_TO_END)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            process.kill()
+        return INTERRUPTED
 
 
 def _write_tables(run: RunFolder, is_shown: bool = False) -> None:

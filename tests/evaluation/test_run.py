@@ -144,7 +144,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:13"),
+        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:12"),
         (("import GBCE", "import Missing"), (), "circle_recipe.py:3: ImportError"),
         (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:3: ImportError"),
         (("Softmax(), training", "GBCE(4, 1.5), training"), (), "calibration=1.5"),

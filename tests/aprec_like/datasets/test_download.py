@@ -46,7 +46,7 @@ def test_a_file_with_another_checksum_is_not_kept(address, tmp_path):
 
 
 def test_a_missing_file_is_an_error_and_keeps_nothing(address, tmp_path):
-    with pytest.raises(download.FetchError, match="(?i)not found"):
+    with pytest.raises(download.FetchError, match=r"(?i)not found"):
         download.fetch_url(f"{address}/nothing.bin", "0" * 64, tmp_path / "cache" / "file.bin")
     assert list((tmp_path / "cache").iterdir()) == []
 
