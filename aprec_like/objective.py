@@ -36,17 +36,21 @@ def batch_loss(
     if isinstance(loss, SampledLoss):
         negatives_seed = tf.random.experimental.stateless_fold_in(seed, NEGATIVES, alg="philox")
         drawn = negatives.draw(loss.num_negatives, network.num_items, targets, batch.rejected, negatives_seed)
-        losses = sampled_losses(loss, states, network.item_table, targets, drawn)
+        losses = sampled_losses(loss, states, network.item_table, targets, drawn, network.logit_offset)
     else:
         losses = loss(states, network.item_table, targets)
     weights = tf.cast(is_target, losses.dtype)
     return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
 
 
-def sampled_losses(loss: SampledLoss, states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
+def sampled_losses(
+    loss: SampledLoss, states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor, offset: Tensor | None = None
+) -> Tensor:
     """(batch, length) losses of (batch, length) targets against (batch, length, k) drawn items."""
     candidates = tf.concat([targets[..., None], drawn], axis=-1)
     logits = candidate_logits(states, item_table, candidates)
+    if offset is not None:
+        logits += offset
     return loss(logits[..., 0], logits[..., 1:], item_table.shape[0])
 
 

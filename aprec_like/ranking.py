@@ -54,7 +54,8 @@ class NetworkScorer(Scorer):
 
     def score(self, histories: Histories) -> Tensor:
         """(users, num_items)."""
-        return tf.matmul(self.network.last_states(histories), self.network.item_table, transpose_b=True)
+        scores = tf.matmul(self.network.last_states(histories), self.network.item_table, transpose_b=True)
+        return scores if self.network.logit_offset is None else scores + self.network.logit_offset
 
 
 def rank(

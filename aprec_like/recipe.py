@@ -13,7 +13,7 @@ from typing import Any
 
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
-from aprec_like.losses import GBCE, FullLoss, SampledLoss
+from aprec_like.losses import GBCE, BinaryLoss, FullLoss, SampledLoss
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, NeuralModel, SASRec
 from aprec_like.negatives import Negatives
@@ -26,23 +26,44 @@ Numbers = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Trained:
-    """A network to train: its architecture, its loss, how, and with which negatives."""
+    """A network to train.
+
+    Args:
+        model: its architecture.
+        loss: what training minimises.
+        training: how.
+        negatives: the law of the negatives, for sampled losses.
+        prior_start: add a trainable number to every logit, started where the logit of an item of which nothing is
+            known belongs. It changes no ranking; without it gBCE spends its first epochs pushing all scores down.
+            Not in the paper.
+    """
 
     model: NeuralModel
     loss: SampledLoss | FullLoss
     training: Training
     negatives: Negatives = field(default_factory=Negatives)
+    prior_start: bool = False
 
     def __post_init__(self) -> None:
         _check_type("Trained", "model", self.model, NeuralModel)
         _check_type("Trained", "loss", self.loss, (SampledLoss, FullLoss))
         _check_type("Trained", "training", self.training, Training)
         _check_type("Trained", "negatives", self.negatives, Negatives)
+        if self.prior_start and not isinstance(self.loss, BinaryLoss):
+            raise ValueError(f"Trained needs a binary loss, such as GBCE, for prior_start. Received: {self.loss}")
 
 
-def gSASRec(training: Training, num_negatives: int = 256, calibration: float = 0.75, **architecture: Any) -> Trained:
+def gSASRec(
+    training: Training,
+    num_negatives: int = 256,
+    calibration: float = 0.75,
+    *,
+    prior_start: bool = False,
+    **architecture: Any,
+) -> Trained:
     """SASRec with gBCE, short for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
-    return Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)
+    loss = GBCE(num_negatives, calibration)
+    return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
 
 
 @dataclass(frozen=True)

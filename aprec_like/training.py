@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from aprec_like.batches import Batch, Tensor, make_batches, steps_per_epoch, trainable_users
+from aprec_like.calibration import prior_logit
 from aprec_like.interactions import Array
-from aprec_like.losses import FullLoss, SampledLoss
+from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss
 from aprec_like.metrics import NDCG, Metric
 from aprec_like.models import Network, NeuralModel
 from aprec_like.negatives import Negatives
@@ -174,6 +175,7 @@ def train(
     *,
     seed: int,
     negatives: Negatives | None = None,
+    prior_start: bool = False,
     exclude_seen: bool = True,
     time_limit: float = math.inf,
     on_step: Callable[[Progress], None] = lambda progress: None,
@@ -188,6 +190,7 @@ def train(
         split: what to learn from, and the validation cases that choose the best epoch.
         seed: of the initial weights, the order of the users, dropout and negatives. Sets Keras' global seed.
         negatives: the law of the negatives, for sampled losses.
+        prior_start: start all logits at what is right for an item of which nothing is known.
         exclude_seen: whether validation leaves out the items of a user's history.
         time_limit: seconds of training, after which the epoch under way is validated and training ends.
         on_step: called now and then within an epoch.
@@ -198,7 +201,7 @@ def train(
     """
     keras.utils.set_random_seed(seed)
     negatives = negatives or Negatives()
-    network = model.build(split.train.num_items)
+    network = model.build(split.train.num_items, _first_logit(loss, split, negatives) if prior_start else None)
     step = make_step(network, loss, negatives, training.optimizer.build(), seed, training.jit_compile)
     batches = iter(
         make_batches(
@@ -232,6 +235,12 @@ def train(
             break
     network.set_weights(best.weights)
     return TrainingOutcome(scorer, history, stopped_by)
+
+
+def _first_logit(loss: Loss, split: Split, negatives: Negatives) -> float:
+    if not isinstance(loss, BinaryLoss):
+        raise ValueError(f"prior_start needs a binary loss, such as GBCE. Received: {loss}")
+    return prior_logit(loss, split.train.num_items, negatives)
 
 
 STEPS_BETWEEN_LOOKS = 16

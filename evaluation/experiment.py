@@ -80,6 +80,7 @@ def _train(
         split,
         seed=seed,
         negatives=model.negatives,
+        prior_start=model.prior_start,
         exclude_seen=recipe.evaluation.exclude_seen,
         time_limit=time_limit,
         on_step=display.on_step,

@@ -9,7 +9,7 @@ import numpy as np
 from aprec_like.batches import steps_per_epoch, trainable_users
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
-from aprec_like.losses import GBCE, SampledLoss
+from aprec_like.losses import BinaryLoss, SampledLoss
 from aprec_like.models import SASRec
 from aprec_like.objective import uses_all_logits
 from aprec_like.recipe import Recipe, Trained
@@ -54,10 +54,10 @@ def _describe_training(trained: Trained, num_items: int, num_users: int) -> list
     training = trained.training
     steps = steps_per_epoch(num_users, training.batch_size, training.max_steps_per_epoch)
     details = [
-        f"{trained.model.num_parameters(num_items):,} parameters",
+        f"{trained.model.num_parameters(num_items) + trained.prior_start:,} parameters",
         f"{steps} steps per epoch of {training.batch_size} users, at most {training.max_epochs:,} epochs",
     ]
-    if isinstance(trained.loss, GBCE):
+    if isinstance(trained.loss, BinaryLoss):
         alpha, beta = trained.loss.sampling_rate(num_items), trained.loss.power(num_items)
         details.append(f"alpha {alpha:.6f}, beta {beta:.5f}")
     if isinstance(trained.model, SASRec):

@@ -1,24 +1,26 @@
-"""MovieLens-1M in minutes on two CPU cores: a small SASRec with softmax, to see that training learns (a slow test).
+"""MovieLens-1M in minutes on two CPU cores: a small SASRec, to see that training learns (a slow test), and what
+`prior_start` brings in the first epochs of gBCE.
 
 Run:       python -m evaluation.run recipes/ml1m_short.py
-Expected:  NDCG@10 above 0.12
+Expected:  NDCG@10 SASRec-Softmax above 0.12, gSASRec above 0.08, gSASRec-from-zero near Popularity
 Duration:  to be measured
 """
 
 from aprec_like.datasets import MovieLens1M
 from aprec_like.losses import Softmax
 from aprec_like.models import Popularity, SASRec
-from aprec_like.recipe import Recipe, Trained
+from aprec_like.recipe import Recipe, Trained, gSASRec
 from aprec_like.training import Training
+
+training = Training(batch_size=128, max_epochs=10)
+small = {"max_length": 100, "embedding_dim": 64, "dropout_rate": 0.3}
 
 recipe = Recipe(
     dataset=MovieLens1M(),
     models={
         "Popularity": Popularity(),
-        "SASRec-Softmax": Trained(
-            SASRec(max_length=100, embedding_dim=64, dropout_rate=0.3),
-            Softmax(),
-            Training(batch_size=128, max_epochs=10),
-        ),
+        "SASRec-Softmax": Trained(SASRec(**small), Softmax(), training),
+        "gSASRec": gSASRec(training, num_negatives=256, calibration=0.75, prior_start=True, **small),
+        "gSASRec-from-zero": gSASRec(training, num_negatives=256, calibration=0.75, **small),
     },
 )

@@ -1,8 +1,8 @@
 """Losses, one file each; usable in any Keras model."""
 
-from aprec_like.losses.base import FullLoss, SampledLoss
+from aprec_like.losses.base import BinaryLoss, FullLoss, SampledLoss
 from aprec_like.losses.bce import BCE
 from aprec_like.losses.gbce import GBCE
 from aprec_like.losses.softmax import Softmax
 
-__all__ = ["BCE", "GBCE", "FullLoss", "SampledLoss", "Softmax"]
+__all__ = ["BCE", "GBCE", "BinaryLoss", "FullLoss", "SampledLoss", "Softmax"]

@@ -47,6 +47,19 @@ class SampledLoss(ABC):
 
 
 @dataclass(frozen=True)
+class BinaryLoss(SampledLoss):
+    """A sampled loss that asks of every candidate: the next item or not? The gSASRec paper's Theorem 1 is of these."""
+
+    def sampling_rate(self, num_items: int) -> float:
+        """Alpha = k / (|I| - 1)."""
+        return self.num_negatives / (num_items - 1)
+
+    def power(self, num_items: int) -> float:
+        """Beta, the power of the positive's probability: 1 in plain binary cross entropy."""
+        return 1.0
+
+
+@dataclass(frozen=True)
 class FullLoss(ABC):
     """A loss over all items. It gets states and the item table, so that it need not hold all logits at once."""
 

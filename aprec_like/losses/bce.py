@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
-from aprec_like.losses.base import SampledLoss
+from aprec_like.losses.base import BinaryLoss
 
 
 @dataclass(frozen=True)
-class BCE(SampledLoss):
+class BCE(BinaryLoss):
     """-(log sigma(s+) + sum log(1 - sigma(s-))), averaged over the k + 1 candidates.
 
     Args:

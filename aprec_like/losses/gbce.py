@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
-from aprec_like.losses.base import SampledLoss
+from aprec_like.losses.base import BinaryLoss
 
 
 @dataclass(frozen=True)
-class GBCE(SampledLoss):
+class GBCE(BinaryLoss):
     """-(log sigma(s+)^beta + sum log(1 - sigma(s-))) / (k + 1).
 
     The power beta undoes the overconfidence that sampling negatives brings. Since log sigma^beta is
@@ -30,10 +30,6 @@ class GBCE(SampledLoss):
         super().__post_init__()
         if not 0 <= self.calibration <= 1:
             raise ValueError(f"GBCE needs a calibration between 0 and 1. Received: calibration={self.calibration}")
-
-    def sampling_rate(self, num_items: int) -> float:
-        """Alpha = k / (|I| - 1)."""
-        return self.num_negatives / (num_items - 1)
 
     def power(self, num_items: int) -> float:
         """Beta = alpha (t (1 - 1 / alpha) + 1 / alpha), which is 1 - t (1 - alpha)."""

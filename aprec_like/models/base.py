@@ -29,6 +29,15 @@ class CountingModel(ABC):
 class Network(keras.Model):
     """A network whose score of an item is the dot product of a state and the item's row in a table."""
 
+    logit_offset: Tensor | None = None
+    """A trainable number added to every logit, where the network was built with one; changes no ranking."""
+
+    def _add_logit_offset(self, start: float | None) -> None:
+        """For constructors: have a `logit_offset` that starts here, or none."""
+        if start is not None:
+            initializer = keras.initializers.Constant(start)
+            self.logit_offset = self.add_weight(shape=(), initializer=initializer, name="logit_offset")
+
     @abstractmethod
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """(batch, length, dim) states from (batch, length) items, left-padded with PADDING.
@@ -52,8 +61,13 @@ class NeuralModel(ABC):
     """The architecture of a network. Subclasses are frozen dataclasses of its settings."""
 
     @abstractmethod
-    def build(self, num_items: int) -> Network:
-        """A network with fresh weights, drawn from Keras' global seed."""
+    def build(self, num_items: int, logit_offset: float | None = None) -> Network:
+        """A network with fresh weights, drawn from Keras' global seed.
+
+        Args:
+            num_items: size of the catalogue.
+            logit_offset: where a trainable number that is added to every logit starts; `None` for none.
+        """
 
     @abstractmethod
     def examples(self) -> ShiftedExamples:

@@ -80,9 +80,9 @@ class SASRec(NeuralModel):
         if not 0 <= self.dropout_rate < 1:
             raise ValueError(f"SASRec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
-    def build(self, num_items: int) -> SASRecNetwork:
+    def build(self, num_items: int, logit_offset: float | None = None) -> SASRecNetwork:
         """A network with fresh weights."""
-        network = SASRecNetwork(self, num_items)
+        network = SASRecNetwork(self, num_items, logit_offset)
         network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
@@ -101,8 +101,9 @@ class SASRec(NeuralModel):
 class SASRecNetwork(Network):
     """SASRec's layers. Item i has row i of a table; padding has row num_items, whose value never matters."""
 
-    def __init__(self, settings: SASRec, num_items: int) -> None:
+    def __init__(self, settings: SASRec, num_items: int, logit_offset: float | None) -> None:
         super().__init__(name="sasrec")
+        self._add_logit_offset(logit_offset)
         self.settings = settings
         self.num_items = num_items
         dim, flavour = settings.embedding_dim, settings.flavour

@@ -35,7 +35,8 @@ def run(tmp_path):
     base = random.random(300)
     write_model(run, "A_B & 50%", 1, base * 0.2)
     write_model(run, "Best", 1, base)
-    write_model(run, "Second", 1, base + random.normal(scale=0.5, size=300) - 0.001)
+    noise = random.normal(scale=0.5, size=300)
+    write_model(run, "Second", 1, base + noise - noise.mean() - 0.001)
     return run
 
 
