@@ -15,7 +15,7 @@ from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from aprec_like.losses import GBCE, BinaryLoss, FullLoss, SampledLoss
 from aprec_like.metrics import NDCG, Metric, Recall
-from aprec_like.models import CountingModel, NeuralModel, SASRec
+from aprec_like.models import CountingModel, NeuralModel, Oracle, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
@@ -123,6 +123,10 @@ class Recipe:
             if not isinstance(name, str) or not name.strip() or not name.isprintable():
                 raise ValueError(f"Recipe needs printable names of models. Received: {name!r}")
             _check_type("Recipe", f"models[{name!r}]", model, (Trained, CountingModel))
+            if isinstance(model, Oracle) and model.dataset != self.dataset:
+                raise ValueError(
+                    f"Recipe needs {name!r} to be the Oracle of its own dataset. Received: {model.dataset}"
+                )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError(f"Recipe needs distinct seeds of at least 0. Received: seeds={self.seeds}")
         if unknown := set(self.published) - set(self.models):

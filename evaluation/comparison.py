@@ -52,6 +52,7 @@ class Comparison:
         run: name of the run.
         metrics: columns, by name.
         rows: the finished models.
+        bounds: the Oracle of simulated data: the best possible, so never best, second, or tested.
         literature: quoted rows, never tested.
         remarks: models that are missing from the table, and why.
         baseline: the comparator of every test; `None` compares with the best of each metric.
@@ -65,6 +66,7 @@ class Comparison:
     run: str
     metrics: tuple[str, ...]
     rows: list[Row]
+    bounds: list[Row]
     literature: dict[str, dict[str, float]]
     remarks: list[str]
     baseline: str | None
@@ -107,12 +109,17 @@ def compare_models(
     metrics = metrics or available
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
-    models, remarks, num_users = _read_models(run, list(settings["models"]), metrics)
+    finished, remarks, num_users = _read_models(run, list(settings["models"]), metrics)
+    bounds = [model for model in finished if settings["models"].get(model.name, {}).get("class") == "Oracle"]
+    models = [model for model in finished if model not in bounds]
     if baseline is not None and baseline not in {model.name for model in models}:
         raise InputError(f"{run.path}: has no finished model {baseline}")
     tests = _test_all(models, metrics, baseline)
     corrected = dict(zip(tests, correct([test.p_value for test in tests.values()], correction), strict=True))
     published = settings.get("published", {})
+
+    def row(model: _Finished) -> Row:
+        return Row(model.name, model.seeds, {name: cell(model, name) for name in metrics}, model.seconds_to_best)
 
     def cell(model: _Finished, metric: str) -> Cell:
         means = np.mean(model.per_seed[metric], axis=1)
@@ -127,15 +134,8 @@ def compare_models(
     return Comparison(
         run=run.path.name,
         metrics=metrics,
-        rows=[
-            Row(
-                model.name,
-                model.seeds,
-                {metric: cell(model, metric) for metric in metrics},
-                model.seconds_to_best,
-            )
-            for model in models
-        ],
+        rows=[row(model) for model in models],
+        bounds=[row(model) for model in bounds],
         literature=settings.get("literature", {}),
         remarks=remarks,
         baseline=baseline,

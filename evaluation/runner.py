@@ -8,10 +8,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
+from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, describe, load_recipe
 from evaluation.command import DONE, FAILED, INTERRUPTED
 from evaluation.comparison import compare_models
@@ -33,14 +35,14 @@ SECONDS_TO_END = 60
 def run(arguments: argparse.Namespace) -> int:
     """Run the recipe that the arguments of `evaluation.run` name; returns the exit code."""
     recipe = load_recipe(arguments.recipe)
-    recipe = shrink(recipe) if arguments.smoke else recipe
-    names = _chosen_names(recipe, arguments.only)
     data_dir = arguments.data or default_data_dir()
+    recipe = shrink(recipe, data_dir) if arguments.smoke else recipe
+    names = _chosen_names(recipe, arguments.only)
     if arguments.dry_run:
         print(describe_plan(recipe, names, data_dir))
         return DONE
     folder = RunFolder(arguments.results / (arguments.recipe.stem + ("-smoke" if arguments.smoke else "")))
-    jobs = [(name, seed) for name in names for seed in arguments.seeds or recipe.seeds]
+    jobs = _jobs(recipe, names, arguments.seeds or recipe.seeds)
     _prepare(folder, recipe, arguments.recipe, data_dir, jobs if arguments.fresh else [])
     has_failed = _run_jobs(folder, jobs, arguments, data_dir)
     _write_tables(folder, is_shown=True)
@@ -51,6 +53,15 @@ def _chosen_names(recipe: Recipe, only: list[str] | None) -> list[str]:
     if unknown := [name for name in only or [] if name not in recipe.models]:
         raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
     return [name for name in recipe.models if only is None or name in only]
+
+
+def _jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """What to run: every model with every seed, but models that only count, which seeds don't change, once."""
+    return [
+        (name, seed)
+        for name in names
+        for seed in (seeds[:1] if isinstance(recipe.models[name], CountingModel) else seeds)
+    ]
 
 
 def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, redone: list[tuple[str, int]]) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aprec_like.datasets import Dataset
-from aprec_like.errors import InputError
+from aprec_like.datasets import Dataset, Lengths, Simulated
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe
 
@@ -22,10 +21,12 @@ LIMITS = {
     "num_negatives": 16,
     "num_validation_users": 64,
     "depth": 20,
+    "num_users": 1_000,
 }
 """The largest value that a setting of this name keeps."""
 
-MAX_USERS = 1_000
+MAX_ITEMS_SIMULATED = 2_000
+MAX_LENGTH_SIMULATED = 200
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,10 @@ class FirstUsers(Dataset):
     """The first users of another dataset; the catalogue stays as it is."""
 
     dataset: Dataset
-    num_users: int = MAX_USERS
+    num_users: int = LIMITS["num_users"]
 
     def load(self, data_dir: Path) -> Interactions:
-        """Read the dataset, which must be on disk, and keep the first users."""
-        if not self.dataset.is_on_disk(data_dir):
-            raise InputError(
-                f"{type(self.dataset).__name__} is not in {data_dir}; put it there or run without --smoke to fetch it"
-            )
+        """Read the dataset and keep the first users."""
         whole = self.dataset.load(data_dir)
         users = np.arange(min(self.num_users, whole.num_users))
         kept = whole.histories(users)
@@ -53,9 +50,26 @@ class FirstUsers(Dataset):
         return self.dataset.is_on_disk(data_dir)
 
 
-def shrink(recipe: Recipe) -> Recipe:
-    """The same recipe on fewer users, with short sequences and a few steps of training."""
-    return dataclasses.replace(_limited(recipe), dataset=FirstUsers(recipe.dataset), published={}, literature={})
+def shrink(recipe: Recipe, data_dir: Path) -> Recipe:
+    """The same recipe on fewer users, with short sequences and a few steps of training.
+
+    Data that is not on disk is not fetched: simulated data of its kind stands in for it.
+    """
+    small = _limited(recipe)
+    if not isinstance(recipe.dataset, Simulated):
+        on_disk = recipe.dataset.is_on_disk(data_dir)
+        small = dataclasses.replace(small, dataset=FirstUsers(recipe.dataset) if on_disk else stand_in(recipe.dataset))
+    return dataclasses.replace(small, published={}, literature={})
+
+
+def stand_in(dataset: Dataset) -> Simulated:
+    """Simulated data with the lengths of a dataset, as far as they are known, and some of its items."""
+    sizes = dataset.sizes
+    mean_length = sizes.interactions / sizes.users if sizes else 20.0
+    num_items = min(sizes.items if sizes else MAX_ITEMS_SIMULATED, MAX_ITEMS_SIMULATED)
+    longest = min(MAX_LENGTH_SIMULATED, num_items // 2)
+    lengths = Lengths(median=mean_length, spread=0.5, minimum=min(5, longest), maximum=longest)
+    return Simulated(num_users=LIMITS["num_users"], num_items=num_items, num_types=min(8, num_items), lengths=lengths)
 
 
 def _limited(value: Any) -> Any:

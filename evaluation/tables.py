@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable
 
 from evaluation.comparison import Cell, Comparison, Row
@@ -50,55 +51,44 @@ def caption(comparison: Comparison) -> str:
 
 def as_text(comparison: Comparison) -> str:
     """A table for the terminal; the best value of a column is marked with >, the second with a plus sign."""
-    lines = _grid(comparison, bold=lambda value: f">{value}", underline=lambda value: f"+{value}")
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    texts = [
-        "  ".join(_pad(value, width, index) for index, (value, width) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
+    blocks = _blocks(comparison, bold=lambda value: f">{value}", underline=lambda value: f"+{value}")
+    widths = [max(len(cell) for cell in column) for column in zip(*itertools.chain(*blocks), strict=True)]
+    aligned = [
+        [
+            "  ".join(_pad(cell, width, place) for place, (cell, width) in enumerate(zip(line, widths, strict=True)))
+            for line in block
+        ]
+        for block in blocks
     ]
-    rule = "-" * len(texts[0])
-    body = len(comparison.rows) + 1
-    parts = [texts[0], rule, *texts[1:body]]
-    if texts[body:]:
-        parts += [rule, *texts[body:]]
+    lines = _ruled(aligned, "-" * len(aligned[0][0]))
     note = caption(comparison).replace("best in bold, second underlined", "> best, + second")
-    return "\n".join(line.rstrip() for line in [*parts, "", note, *comparison.remarks]) + "\n"
+    return "\n".join(line.rstrip() for line in [*lines, "", note, *comparison.remarks]) + "\n"
 
 
 def as_markdown(comparison: Comparison) -> str:
     """A Markdown table."""
-    lines = _grid(comparison, bold=lambda value: f"**{value}**", underline=lambda value: f"<u>{value}</u>")
-    rows = [
-        "| "
-        + " | ".join(value.replace("|", "\\|").replace("*", "\\*") if i == 0 else value for i, value in enumerate(line))
-        + " |"
-        for line in lines
-    ]
-    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(lines[0]) - 1)) + "|"
-    return (
-        "\n".join([rows[0], rule, *rows[1:], "", caption(comparison).replace("*", "\\*"), *comparison.remarks]) + "\n"
-    )
+    bold, underline = (lambda value: f"**{value}**"), (lambda value: f"<u>{value}</u>")
+    blocks = _blocks(comparison, bold=bold, underline=underline, escape=_escape_markdown)
+    header, *lines = ["| " + " | ".join(line) + " |" for line in itertools.chain(*blocks)]
+    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(blocks[0][0]) - 1)) + "|"
+    notes = [caption(comparison), *comparison.remarks]
+    return "\n".join([header, rule, *lines, "", *(_escape_markdown(note) for note in notes)]) + "\n"
 
 
 def as_latex(comparison: Comparison) -> str:
     """A complete LaTeX table environment; needs the package booktabs only."""
     bold, underline = (lambda value: rf"\textbf{{{value}}}"), (lambda value: rf"\underline{{{value}}}")
-    lines = _grid(comparison, bold=bold, underline=underline, escape=escape_latex)
-    rows = [" & ".join(line) + r" \\" for line in lines]
-    body = len(comparison.rows) + 1
-    quoted = [r"\midrule", *rows[body:]] if rows[body:] else []
+    blocks = _blocks(comparison, bold=bold, underline=underline, escape=escape_latex)
+    lines = _ruled([[" & ".join(line) + r" \\" for line in block] for block in blocks], r"\midrule")
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escape_latex(caption(comparison))}}}",
             rf"\label{{tab:{''.join(c if c.isalnum() else '-' for c in comparison.run)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(lines[0]) - 1)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(blocks[0][0]) - 1)}}}",
             r"\toprule",
-            rows[0],
-            r"\midrule",
-            *rows[1:body],
-            *quoted,
+            *lines,
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -122,7 +112,7 @@ def as_csv(comparison: Comparison) -> str:
             cell.published,
             row.seconds_to_best,
         ]
-        for row in comparison.rows
+        for row in [*comparison.rows, *comparison.bounds]
         for metric, cell in row.cells.items()
     ]
     return _csv(header, lines)
@@ -162,43 +152,54 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX_SPECIALS.get(character, character) for character in text)
 
 
-def _grid(
+def _blocks(
     comparison: Comparison,
     bold: Callable[[str], str],
     underline: Callable[[str], str],
     escape: Callable[[str], str] = str,
-) -> list[list[str]]:
-    """The cells of the table as marked-up texts: a header, the models, the quoted rows."""
-    has_published = any(cell.published is not None for row in comparison.rows for cell in row.cells.values())
-    header = ["Model", *comparison.metrics]
-    if has_published:
-        header += [f"{metric} (paper)" for metric in comparison.metrics]
-    header.append("Minutes")
-    order = {metric: comparison.ranked(metric) for metric in comparison.metrics}
+) -> list[list[list[str]]]:
+    """The cells as marked-up texts, in blocks between rules: header, models, bounds, quoted rows; none is empty."""
+    rows, bounds, metrics = comparison.rows, comparison.bounds, comparison.metrics
+    has_published = any(cell.published is not None for row in rows for cell in row.cells.values())
+    header = ["Model", *metrics, *([f"{metric} (paper)" for metric in metrics] if has_published else []), "Minutes"]
+    order = {metric: comparison.ranked(metric) for metric in metrics}
+    digits = {metric: _quoted_digits(comparison, metric) for metric in metrics}
 
-    def marked(row: Row, metric: str) -> str:
+    def measured(row: Row, metric: str) -> str:
         cell = row.cells[metric]
         text = f"{cell.value.mean:.{DIGITS}f}"
-        if len(comparison.rows) > 1:
-            place = order[metric].index(row.name)
-            text = bold(text) if place == 0 else underline(text) if place == 1 else text
+        place = order[metric].index(row.name) if row in rows and len(rows) > 1 else None
+        text = bold(text) if place == 0 else underline(text) if place == 1 else text
         return text + ("*" if _is_significant(cell, comparison.alpha) else "")
-
-    digits = {metric: _quoted_digits(comparison, metric) for metric in comparison.metrics}
 
     def quoted(metric: str, value: float | None) -> str:
         return "" if value is None else f"{value:.{digits[metric]}f}"
 
-    grid = [[escape(title) for title in header]]
-    for row in comparison.rows:
-        line = [escape(row.name), *(marked(row, metric) for metric in comparison.metrics)]
-        if has_published:
-            line += [quoted(metric, row.cells[metric].published) for metric in comparison.metrics]
-        grid.append([*line, f"{row.seconds_to_best / 60:.1f}"])
-    for name, values in comparison.literature.items():
-        numbers = [quoted(metric, values.get(metric)) for metric in comparison.metrics]
-        grid.append([escape(f"{name} (quoted)"), *([""] * len(numbers) if has_published else []), *numbers, ""])
-    return grid
+    def own_line(row: Row) -> list[str]:
+        published = [quoted(metric, row.cells[metric].published) for metric in metrics] if has_published else []
+        values = [measured(row, metric) for metric in metrics]
+        return [escape(row.name), *values, *published, f"{row.seconds_to_best / 60:.1f}"]
+
+    def quoted_line(name: str, values: dict[str, float]) -> list[str]:
+        numbers = [quoted(metric, values.get(metric)) for metric in metrics]
+        return [escape(f"{name} (quoted)"), *([""] * len(numbers) if has_published else []), *numbers, ""]
+
+    blocks = [
+        [[escape(title) for title in header]],
+        [own_line(row) for row in rows],
+        [own_line(row) for row in bounds],
+        [quoted_line(name, values) for name, values in comparison.literature.items()],
+    ]
+    return [block for block in blocks if block]
+
+
+def _ruled(blocks: list[list[str]], rule: str) -> list[str]:
+    """The lines of all blocks with a rule between one block and the next."""
+    return [line for number, block in enumerate(blocks) for line in ([rule] if number else []) + block]
+
+
+def _escape_markdown(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def _is_significant(cell: Cell, alpha: float) -> bool:

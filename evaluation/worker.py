@@ -39,7 +39,7 @@ def main() -> int:
     options = json.loads(sys.argv[1])
     run, name = RunFolder(Path(options["run"])), options["model"]
     recipe = load_recipe(Path(options["recipe"]))
-    recipe = shrink(recipe) if options["smoke"] else recipe
+    recipe = shrink(recipe, Path(options["data"])) if options["smoke"] else recipe
     expected = (run.read_recipe() or {}).get("models", {}).get(name)
     if name not in recipe.models or describe(recipe.models[name]) != expected:
         reason = "the recipe was changed while its run went on; start the run again"

@@ -151,7 +151,7 @@ class NextItemLaw:
         return places
 
     def _hashed_items(self, contexts: Array, salt: int) -> Array:
-        """(n, slots) items that look drawn at random but are a function of context and slot (SplitMix64's finaliser)."""
+        """(n, slots) items that look random but are a function of context and slot (SplitMix64's finaliser)."""
         slots = np.arange(len(SUCCESSOR_SHARES), dtype=np.uint64)
         with np.errstate(over="ignore"):
             key = np.asarray(contexts, np.int64).astype(np.uint64)[:, None] * np.uint64(len(slots)) + slots
