@@ -6,7 +6,7 @@ Duration:  to be measured
 """
 
 from aprec_like.datasets import Lengths, Simulated
-from aprec_like.losses import BCE, Softmax
+from aprec_like.losses import BCE
 from aprec_like.metrics import NDCG, Recall
 from aprec_like.models import Oracle, Popularity, SASRec
 from aprec_like.recipe import Evaluation, Recipe, Trained, gSASRec
@@ -20,7 +20,6 @@ recipe = Recipe(
     dataset=data,
     models={
         "Popularity": Popularity(),
-        "SASRec-Softmax": Trained(SASRec(**small), Softmax(), training),
         "SASRec": Trained(SASRec(**small), BCE(num_negatives=1), training, prior_start=True),
         "gSASRec": gSASRec(training, num_negatives=128, calibration=0.75, prior_start=True, **small),
         "Oracle": Oracle(data),

@@ -7,12 +7,14 @@ import pytest
 import tensorflow as tf
 
 from aprec_like.batches import make_batches
+from aprec_like.calibration import optimal_sigmoid, prior_logit
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import ORIGINAL_FLAVOUR, SASRec
 from aprec_like.negatives import Negatives
-from aprec_like.ranking import NotFiniteError, rank
+from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Adam, BestWeights, EarlyStopping, Training, make_step, train
+from tests.conftest import NUM_ITEMS
 
 SMALL = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
 SHORT = Training(
@@ -51,6 +53,40 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(split):
     for ours, theirs in zip(first.scorer.network.get_weights(), again.scorer.network.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert first.history[0].loss != other.history[0].loss
+
+
+def test_prior_start_changes_no_ranking_of_a_fresh_network_and_starts_near_the_optimum(split):
+    fresh, started = (replace(SMALL).build(split.train.num_items, offset) for offset in (None, -2.5))
+    started.set_weights([np.float32(-2.5), *fresh.get_weights()])
+    plain, offset = (rank(NetworkScorer(network), split.test, exclude_seen=True) for network in (fresh, started))
+    np.testing.assert_array_equal(plain.ranks, offset.ranks)
+    np.testing.assert_allclose(offset.target_scores, plain.target_scores - 2.5, atol=1e-6)
+    assert started.count_params() == fresh.count_params() + 1
+
+
+def test_prior_start_spares_gbce_its_first_epochs(split):
+    """The loss of a network that knows nothing but the prior is where training without it has yet to arrive."""
+    training = replace(SHORT, max_epochs=1, optimizer=Adam(learning_rate=1e-6))
+    loss = GBCE(8, 0.9)
+    from_zero, from_prior = (
+        train(SMALL, loss, training, split, seed=1, prior_start=prior_start).history[0].loss
+        for prior_start in (False, True)
+    )
+    sigmoid = float(optimal_sigmoid(1 / NUM_ITEMS, loss, NUM_ITEMS))
+    power = loss.power(NUM_ITEMS)
+    assert from_zero == pytest.approx((power + 8) * math.log(2) / 9, rel=0.02)
+    assert from_prior == pytest.approx(-(power * math.log(sigmoid) + 8 * math.log(1 - sigmoid)) / 9, rel=0.02)
+
+
+def test_the_prior_is_learned_with_the_rest(split):
+    outcome = train(SMALL, GBCE(8, 0.9), replace(SHORT, max_epochs=3), split, seed=1, prior_start=True)
+    first = prior_logit(GBCE(8, 0.9), NUM_ITEMS)
+    assert abs(float(outcome.scorer.network.logit_offset) - first) > 1e-3
+
+
+def test_prior_start_needs_a_loss_with_a_prior(split):
+    with pytest.raises(ValueError, match="prior_start needs a binary loss"):
+        train(SMALL, Softmax(), SHORT, split, seed=1, prior_start=True)
 
 
 def test_the_best_epochs_weights_are_restored(split):

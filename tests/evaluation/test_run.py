@@ -132,6 +132,14 @@ def test_smoke_shrinks_training_and_has_a_folder_of_its_own(desk):
     assert not desk.results.exists()
 
 
+def test_smoke_on_data_that_is_not_on_disk_uses_simulated_data(desk):
+    (desk.folder / "circle.txt").unlink()
+    assert desk.run("--smoke", "--only", "Popularity") == 0
+    dataset = json.loads((desk.folder / "results/circle_recipe-smoke/dataset.json").read_text())
+    assert dataset["dataset"]["class"] == "Simulated"
+    assert dataset["users"] >= 500
+
+
 def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
     desk.write(RECIPE.replace("Softmax()", "GBCE(4, 0.5)"))
     assert desk.run("--dry-run") == 0

@@ -14,7 +14,7 @@ SETTINGS = {
     "dataset": {},
     "split": {},
     "evaluation": {"metrics": ["NDCG@10", "Recall@10"], "exclude_seen": True},
-    "models": {"A_B & 50%": {}, "Best": {}, "Second": {}, "Never": {}},
+    "models": {"A_B & 50%": {}, "Best": {}, "Second": {}, "Never": {}, "Oracle": {"class": "Oracle"}},
     "published": {"Best": {"NDCG@10": 0.3}},
     "literature": {"Quoted": {"NDCG@10": 0.99}},
 }
@@ -47,7 +47,7 @@ def test_the_comparator_is_the_best_and_stars_follow_the_corrected_p_value(run):
     assert cells["Best"].test is None
     assert cells["A_B & 50%"].p_corrected < 1e-6 < 0.05 < cells["Second"].p_corrected
     assert comparison.family_size == 4
-    assert comparison.remarks == ["Never: not run"]
+    assert comparison.remarks == ["Never: not run", "Oracle: not run"]
 
 
 def test_a_baseline_replaces_the_best_as_comparator(run):
@@ -119,7 +119,22 @@ def test_unfinished_models_are_remarks_not_rows(run):
     run.model("Never", 1).write_status("failed", reason="the loss is not finite")
     comparison = compare_models(run)
     assert "Never" not in {row.name for row in comparison.rows}
-    assert comparison.remarks == ["Never, seed 1: failed: the loss is not finite"]
+    assert "Never, seed 1: failed: the loss is not finite" in comparison.remarks
+
+
+def test_the_oracle_stands_below_a_rule_and_is_never_best_or_tested(run):
+    before = compare_models(run)
+    write_model(run, "Oracle", 1, np.ones(300))
+    comparison = compare_models(run)
+    assert comparison.ranked("NDCG@10") == before.ranked("NDCG@10")
+    assert comparison.family_size == before.family_size
+    assert [row.name for row in comparison.bounds] == ["Oracle"]
+    lines = tables.as_text(comparison).splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("Oracle"))
+    assert set(lines[place - 1]) == set(lines[place + 1]) == {"-"}
+    assert " 1.0000 " in lines[place]
+    assert "Oracle" in tables.as_csv(comparison)
+    assert "Oracle" not in tables.significance_csv(comparison)
 
 
 def test_a_folder_without_a_run_and_an_unknown_metric_are_refused(run, tmp_path):
