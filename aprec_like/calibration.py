@@ -29,6 +29,8 @@ def optimal_sigmoid(
     """
     beta = loss.power(num_items)
     law = negatives or Negatives()
+    if law.by_popularity:
+        raise ValueError("Theorem 1 does not cover negatives drawn by popularity: there is no closed form")
     if law.reject_positive or law.reject_history:
         alpha = loss.sampling_rate(num_items)
         return beta * probability / (alpha - alpha * probability + beta * probability)

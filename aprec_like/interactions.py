@@ -15,6 +15,9 @@ Array = NDArray[Any]
 PADDING = -1
 """Stands where a padded sequence has no item; real items are numbered from 0."""
 
+MASK = -2
+"""Stands where an item is hidden from a model that has to find it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Histories:

@@ -1,12 +1,22 @@
-"""Drawing negative items in the graph: uniform, with replacement, independently for every position."""
+"""Drawing negative items in the graph, with replacement: by which law, and for whom."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
+import numpy as np
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
+from aprec_like.errors import InputError
+from aprec_like.interactions import Interactions
+
+SharedBy = Literal["position", "sequence", "batch"]
+
+Sampler = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""From (batch,) users, (batch, targets) positives and a (2,) seed to (batch or 1, targets or 1, k) items."""
 
 
 @dataclass(frozen=True)
@@ -14,57 +24,139 @@ class Negatives:
     """The law of the negatives. The default is the gSASRec authors': any item, the positive not excluded.
 
     Args:
+        shared_by: who uses the same draws: only one `position` (the default, as in the paper), all positions of a
+            `sequence`, or the whole `batch`. Sharing makes a step much cheaper; the expected loss stays the same.
         reject_positive: draw from the other num_items - 1 items. Theorem 1 of the paper assumes it.
         reject_history: draw from the items that the user has not interacted with in training, as the
             original SASRec does. This rejects the positive too.
+        by_popularity: draw items as often as they occur in training instead of uniformly. Theorem 1 does not cover it.
     """
 
+    shared_by: SharedBy = "position"
     reject_positive: bool = False
     reject_history: bool = False
+    by_popularity: bool = False
 
-    def draw(
-        self, num_negatives: int, num_items: int, positives: Tensor, rejected: Tensor | None, seed: Tensor
-    ) -> Tensor:
-        """Draw (batch, length, num_negatives) items.
+    def __post_init__(self) -> None:
+        if self.shared_by not in get_args(SharedBy):
+            wanted = ", ".join(get_args(SharedBy))
+            raise ValueError(f"Negatives needs shared_by to be one of {wanted}. Received: {self.shared_by!r}")
+        if self.shared_by != "position" and self.reject_positive:
+            raise ValueError("Negatives that are shared cannot reject the positive: each position has another one")
+        if self.shared_by == "batch" and self.reject_history:
+            raise ValueError("Negatives that are shared by the batch cannot reject the history: each user has another")
 
-        Args:
-            num_negatives: k, how many per position.
-            num_items: size of the catalogue.
-            positives: (batch, length) the positive of each position; the padding may hold anything.
-            rejected: (batch, width) sorted distinct items of each user, padded on the right with
-                `num_items`; needed (and used) only with `reject_history`.
-            seed: (2,) integers; the same seed draws the same items.
-        """
-        shape = tf.concat([tf.shape(positives), [num_negatives]], axis=0)
+    def sampler(self, train: Interactions, num_negatives: int) -> Sampler:
+        """A function that draws `num_negatives` items, in the graph, from the catalogue of the training data."""
+        draw = self._popular_draw(train) if self.by_popularity else self._uniform_draw(train)
+
+        def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            batch, targets = tf.shape(positives)[0], tf.shape(positives)[1]
+            shape = {"position": [batch, targets], "sequence": [batch, 1], "batch": [1, 1]}[self.shared_by]
+            return draw([*shape, num_negatives], users, positives, seed)
+
+        return sample
+
+    def _uniform_draw(self, train: Interactions) -> Callable[..., Tensor]:
+        num_items = train.num_items
         if self.reject_history:
-            flat = tf.reshape(_uniform(shape, num_items - _count(rejected, num_items), seed), [shape[0], -1])
-            return tf.reshape(_skip(flat, rejected, num_items), shape)
-        if self.reject_positive:
-            drawn = _uniform(shape, num_items - 1, seed)
-            return drawn + tf.cast(drawn >= tf.cast(positives, tf.int32)[..., None], tf.int32)
-        return _uniform(shape, num_items, seed)
+            sorted_items = _SortedItems(train)
+
+            def draw_unseen(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+                rejected = sorted_items.of(users)
+                count = tf.reduce_sum(tf.cast(rejected < num_items, tf.int32), axis=1)[:, None, None]
+                places = _uniform_below(num_items - count, shape, seed)
+                flat = tf.reshape(places, [tf.shape(users)[0], -1])
+                return tf.reshape(_skip(flat, rejected, num_items), shape)
+
+            return draw_unseen
+
+        def draw_other(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            places = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
+            return places + tf.cast(places >= positives[..., None], tf.int32)
+
+        def draw_any(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            return tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32, alg="philox")
+
+        return draw_other if self.reject_positive else draw_any
+
+    def _popular_draw(self, train: Interactions) -> Callable[..., Tensor]:
+        """The item of a random training interaction, drawn again where it is rejected."""
+        items = tf.constant(train.items)
+        pairs = _KnownPairs(train) if self.reject_history else None
+
+        def rejected(drawn: Tensor, users: Tensor, positives: Tensor) -> Tensor:
+            if pairs is not None:
+                return pairs.has(users, drawn)
+            return drawn == positives[..., None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
+
+        def draw_once(shape: list[Tensor], seed: Tensor) -> Tensor:
+            count = train.num_interactions
+            where = tf.random.stateless_uniform(shape, seed, maxval=count, dtype=tf.int64, alg="philox")
+            return tf.gather(items, where)
+
+        def draw(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            def again(drawn: Tensor, is_rejected: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+                turn_seed = tf.random.experimental.stateless_fold_in(seed, turn, alg="philox")
+                drawn = tf.where(is_rejected, draw_once(shape, turn_seed), drawn)
+                return drawn, rejected(drawn, users, positives), turn + 1
+
+            first = draw_once(shape, seed)
+            state = (first, rejected(first, users, positives), tf.constant(0))
+            return tf.while_loop(lambda _, is_rejected, turn: tf.reduce_any(is_rejected), again, state)[0]
+
+        return draw
 
 
-def _count(rejected: Tensor, num_items: int) -> Tensor:
-    """(batch, 1, 1) how many items each user rejects."""
-    return tf.reduce_sum(tf.cast(rejected < num_items, tf.int32), axis=1)[:, None, None]
+class _SortedItems:
+    """The sorted distinct training items of each user, in the graph."""
+
+    def __init__(self, train: Interactions) -> None:
+        flat, offsets = train.distinct_items()
+        self.width, self.num_items = int(np.diff(offsets).max()), train.num_items
+        if self.width >= train.num_items:
+            raise InputError("reject_history needs items that the user has not had. Received: a user with all of them")
+        self.flat, self.offsets = tf.constant(flat), tf.constant(offsets)
+
+    def of(self, users: Tensor) -> Tensor:
+        """(batch, width) items, padded on the right with num_items."""
+        starts, ends = tf.gather(self.offsets, users), tf.gather(self.offsets, users + 1)
+        places = starts[:, None] + tf.range(self.width, dtype=self.offsets.dtype)
+        is_item = places < ends[:, None]
+        return tf.where(is_item, tf.gather(self.flat, tf.where(is_item, places, 0)), self.num_items)
 
 
-def _uniform(shape: Tensor, limit: Tensor | int, seed: Tensor) -> Tensor:
-    """Whole numbers from 0 to limit - 1; `limit` may differ by row."""
-    if isinstance(limit, int):
-        return tf.random.stateless_uniform(shape, seed, maxval=limit, dtype=tf.int32, alg="philox")
+class _KnownPairs:
+    """Whether a user has an item in training, by looking the pair up among all sorted pairs."""
+
+    def __init__(self, train: Interactions) -> None:
+        flat, offsets = train.distinct_items()
+        users = np.repeat(np.arange(train.num_users), np.diff(offsets))
+        if len(flat) and np.diff(offsets).max() >= np.count_nonzero(train.item_counts()):
+            raise InputError("reject_history needs items that the user has not had. Received: a user with all of them")
+        self.num_items = train.num_items
+        self.keys = tf.constant(users * train.num_items + flat.astype(np.int64))
+
+    def has(self, users: Tensor, items: Tensor) -> Tensor:
+        """(batch, targets, k) from (batch,) users and (batch, targets, k) items."""
+        keys = tf.cast(users, tf.int64)[:, None, None] * self.num_items + tf.cast(items, tf.int64)
+        found = tf.minimum(tf.searchsorted(self.keys, tf.reshape(keys, [-1])), len(self.keys) - 1)
+        return tf.reshape(tf.gather(self.keys, found), tf.shape(keys)) == keys
+
+
+def _uniform_below(limits: Tensor, shape: list[Tensor], seed: Tensor) -> Tensor:
+    """Whole numbers from 0 to limit - 1; `limits` may differ by row."""
     bits = tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg="philox")
     # The product of 32 random bits and the limit, shifted back: uniform up to limit / 2**32.
-    scaled = tf.cast(bits, tf.uint64) * tf.cast(limit, tf.uint64)
+    scaled = tf.cast(bits, tf.uint64) * tf.cast(limits, tf.uint64)
     return tf.cast(tf.bitwise.right_shift(scaled, tf.constant(32, tf.uint64)), tf.int32)
 
 
-def _skip(drawn: Tensor, rejected: Tensor, num_items: int) -> Tensor:
-    """The r-th item that is not rejected, for every drawn r: r plus the number of rejected items before it.
+def _skip(places: Tensor, rejected: Tensor, num_items: int) -> Tensor:
+    """The r-th item that is not rejected, for every place r: r plus the number of rejected items before it.
 
     With rejected items s_0 < s_1 < ... there are s_j - j allowed items below s_j, so s_j stands before the
     r-th allowed item if and only if s_j - j <= r. Exact, and without a loop that draws again.
     """
     allowed_below = tf.where(rejected < num_items, rejected - tf.range(tf.shape(rejected)[1]), num_items)
-    return drawn + tf.searchsorted(allowed_below, drawn, side="right")
+    return places + tf.searchsorted(allowed_below, places, side="right")

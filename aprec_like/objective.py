@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from aprec_like.batches import Batch, Tensor
-from aprec_like.interactions import PADDING
+from aprec_like.interactions import PADDING, Interactions
 from aprec_like.losses import FullLoss, SampledLoss
 from aprec_like.models import Network
 from aprec_like.negatives import Negatives
@@ -16,53 +18,80 @@ MAX_GEMM_ITEMS_PER_CANDIDATE = 100
 DROPOUT, NEGATIVES = 0, 1
 """What a step draws random numbers for."""
 
+Objective = Callable[[Network, Batch, Tensor], Tensor]
+"""The mean loss of a network over a batch, as a function of a (2,) seed."""
 
-def batch_loss(
-    network: Network, loss: SampledLoss | FullLoss, negatives: Negatives, batch: Batch, seed: Tensor
-) -> Tensor:
-    """The mean loss over the positions of the batch that have a target (long sequences weigh more).
 
-    Args:
-        network: gives states and the item table.
-        loss: of every position.
-        negatives: the law of the negatives; used by sampled losses only.
-        batch: of items and targets.
-        seed: (2,) integers; the same seed drops and draws the same.
+def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: Interactions) -> Objective:
+    """What to minimise: the mean loss over the positions of a batch that have a target (long sequences weigh more).
+
+    The same seed drops and draws the same.
     """
-    dropout_seed = tf.random.experimental.stateless_fold_in(seed, DROPOUT, alg="philox")
-    states = network(batch.items, dropout_seed)
-    is_target = batch.targets != PADDING
-    targets = tf.where(is_target, batch.targets, 0)
-    if isinstance(loss, SampledLoss):
-        negatives_seed = tf.random.experimental.stateless_fold_in(seed, NEGATIVES, alg="philox")
-        drawn = negatives.draw(loss.num_negatives, network.num_items, targets, batch.rejected, negatives_seed)
-        losses = sampled_losses(loss, states, network.item_table, targets, drawn, network.logit_offset)
-    else:
-        losses = loss(states, network.item_table, targets)
-    weights = tf.cast(is_target, losses.dtype)
-    return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
+    position_losses = _sampled(loss, negatives, train) if isinstance(loss, SampledLoss) else _full(loss)
+
+    def objective(network: Network, batch: Batch, seed: Tensor) -> Tensor:
+        dropout_seed, negatives_seed = (
+            tf.random.experimental.stateless_fold_in(seed, purpose, alg="philox") for purpose in (DROPOUT, NEGATIVES)
+        )
+        states = network.target_states(batch, dropout_seed)
+        is_target = batch.targets != PADDING
+        targets = tf.where(is_target, batch.targets, 0)
+        losses = position_losses(network, states, batch.users, targets, negatives_seed)
+        weights = tf.cast(is_target, losses.dtype)
+        return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
+
+    return objective
+
+
+def _full(loss: FullLoss) -> Callable[..., Tensor]:
+    def losses(network: Network, states: Tensor, users: Tensor, targets: Tensor, seed: Tensor) -> Tensor:
+        return loss(states, network.item_table, targets)
+
+    return losses
+
+
+def _sampled(loss: SampledLoss, negatives: Negatives, train: Interactions) -> Callable[..., Tensor]:
+    sampler = negatives.sampler(train, loss.num_negatives)
+
+    def losses(network: Network, states: Tensor, users: Tensor, targets: Tensor, seed: Tensor) -> Tensor:
+        drawn = sampler(users, targets, seed)
+        return sampled_losses(loss, states, network.item_table, targets, drawn, network.logit_offset)
+
+    return losses
 
 
 def sampled_losses(
     loss: SampledLoss, states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor, offset: Tensor | None = None
 ) -> Tensor:
-    """(batch, length) losses of (batch, length) targets against (batch, length, k) drawn items."""
-    candidates = tf.concat([targets[..., None], drawn], axis=-1)
-    logits = candidate_logits(states, item_table, candidates)
-    if offset is not None:
-        logits += offset
-    return loss(logits[..., 0], logits[..., 1:], item_table.shape[0])
+    """(batch, targets) losses of (batch, targets) targets against drawn items: their own, or shared ones."""
+    is_shared = drawn.shape[1] == 1 and targets.shape[1] != 1
+    logits = (
+        shared_logits(states, item_table, targets, drawn)
+        if is_shared
+        else own_logits(states, item_table, targets, drawn)
+    )
+    positive, negative = logits if offset is None else (part + offset for part in logits)
+    return loss(positive, negative, item_table.shape[0])
 
 
-def candidate_logits(states: Tensor, item_table: Tensor, candidates: Tensor) -> Tensor:
-    """(batch, length, c) dot products of every state with the rows of its candidates.
+def own_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """(batch, targets) logits of the targets and (batch, targets, k) of every position's own drawn items.
 
     Gathering rows moves dim numbers per candidate; for a small catalogue it is cheaper to compute the logits
     of all items by one matrix product and to pick. The values are the same.
     """
+    candidates = tf.concat([targets[..., None], drawn], axis=-1)
     if uses_all_logits(item_table.shape[0], candidates.shape[-1]):
-        return tf.gather(tf.matmul(states, item_table, transpose_b=True), candidates, batch_dims=2)
-    return tf.einsum("bld,blcd->blc", states, tf.gather(item_table, candidates))
+        logits = tf.gather(tf.matmul(states, item_table, transpose_b=True), candidates, batch_dims=2)
+    else:
+        logits = tf.einsum("bld,blcd->blc", states, tf.gather(item_table, candidates))
+    return logits[..., 0], logits[..., 1:]
+
+
+def shared_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for drawn items of shape (batch or 1, 1, k) that all positions share: one matrix product."""
+    positive = tf.einsum("bld,bld->bl", states, tf.gather(item_table, targets))
+    return positive, tf.matmul(states, tf.gather(item_table, drawn[:, 0]), transpose_b=True)
 
 
 def uses_all_logits(num_items: int, num_candidates: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib.util
+import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from typing import Any
 
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
-from aprec_like.losses import GBCE, BinaryLoss, FullLoss, SampledLoss
+from aprec_like.losses import BPR, GBCE, BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
 from aprec_like.metrics import NDCG, Metric, Recall
-from aprec_like.models import CountingModel, NeuralModel, Oracle, SASRec
+from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Oracle, SASRec
 from aprec_like.negatives import Negatives
+from aprec_like.optimizers import Adagrad
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 
@@ -51,6 +53,12 @@ class Trained:
         _check_type("Trained", "negatives", self.negatives, Negatives)
         if self.prior_start and not isinstance(self.loss, BinaryLoss):
             raise ValueError(f"Trained needs a binary loss, such as GBCE, for prior_start. Received: {self.loss}")
+        if self.prior_start and self.negatives.by_popularity:
+            raise ValueError("Trained with prior_start needs uniform negatives: others have no known prior")
+        if self.negatives.by_popularity and isinstance(self.loss, SampledSoftmax) and self.loss.is_corrected:
+            raise ValueError(
+                "Trained with a corrected SampledSoftmax needs uniform negatives: the correction is theirs"
+            )
 
 
 def gSASRec(
@@ -64,6 +72,25 @@ def gSASRec(
     """SASRec with gBCE, short for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
     loss = GBCE(num_negatives, calibration)
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
+
+
+def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 1_024, learning_rate: float = 0.05) -> Trained:
+    """Matrix factorisation with the BPR loss as the gSASRec paper ran it (LightFM's defaults).
+
+    Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets
+    learned, no validation. LightFM moves after every single interaction and adds squared gradients to 1; a mean over
+    a batch makes gradients `batch_size` times smaller, so the accumulator starts at 1 / batch_size^2 instead.
+    """
+    training = Training(
+        batch_size=batch_size,
+        max_steps_per_epoch=sys.maxsize,
+        max_epochs=epochs,
+        early_stopping=None,
+        optimizer=Adagrad(learning_rate, initial_accumulator=batch_size**-2),
+        learns_validation_targets=True,
+    )
+    negatives = Negatives(by_popularity=True, reject_history=True)
+    return Trained(MatrixFactorisation(embedding_dim), BPR(1), training, negatives)
 
 
 @dataclass(frozen=True)

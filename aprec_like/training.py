@@ -12,36 +12,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch, Tensor, make_batches, steps_per_epoch, trainable_users
+from aprec_like.batches import Batch, Tensor, make_batches, steps_per_epoch
 from aprec_like.calibration import prior_logit
 from aprec_like.interactions import Array
 from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss
 from aprec_like.metrics import NDCG, Metric
 from aprec_like.models import Network, NeuralModel
 from aprec_like.negatives import Negatives
-from aprec_like.objective import batch_loss
+from aprec_like.objective import Objective, make_objective
+from aprec_like.optimizers import Adagrad, Adam
 from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
 from aprec_like.splits import Split
 
 Loss = SampledLoss | FullLoss
-
-
-@dataclass(frozen=True)
-class Adam:
-    """Settings of the Adam optimiser; the defaults are Keras'."""
-
-    learning_rate: float = 1e-3
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-7
-
-    def __post_init__(self) -> None:
-        if not self.learning_rate > 0:
-            raise ValueError(f"Adam needs a positive learning_rate. Received: learning_rate={self.learning_rate}")
-
-    def build(self) -> Any:
-        """The Keras optimiser."""
-        return keras.optimizers.Adam(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -64,25 +47,32 @@ class Training:
     """How to train; the defaults are those of the gSASRec paper.
 
     Args:
-        batch_size: users per step.
+        batch_size: users per step (interactions, for models that learn from pairs).
         max_steps_per_epoch: an epoch is one pass over the users, but no more steps than this.
         max_epochs: when to stop at the latest.
-        early_stopping: when to stop before; its metric also chooses the best epoch, whose weights are used.
-        optimizer: settings of Adam.
+        early_stopping: when to stop before; its metric also chooses the best epoch, whose weights are used. `None`
+            trains for `max_epochs` without validation and keeps the last weights.
+        optimizer: settings of the optimiser.
+        with_replacement: draw the users of every batch anew, as the original SASRec does.
+        learns_validation_targets: train on everything but the test targets, for models that need no validation.
         jit_compile: compile the step with XLA.
     """
 
     batch_size: int = 128
     max_steps_per_epoch: int = 256
     max_epochs: int = 10_000
-    early_stopping: EarlyStopping = field(default_factory=EarlyStopping)
-    optimizer: Adam = field(default_factory=Adam)
+    early_stopping: EarlyStopping | None = field(default_factory=EarlyStopping)
+    optimizer: Adam | Adagrad = field(default_factory=Adam)
+    with_replacement: bool = False
+    learns_validation_targets: bool = False
     jit_compile: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "max_steps_per_epoch", "max_epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Training needs {name} of at least 1. Received: {name}={getattr(self, name)}")
+        if self.learns_validation_targets and self.early_stopping is not None:
+            raise ValueError("Training that learns the validation targets cannot stop early by them")
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,7 @@ class EpochRecord:
 
     epoch: int
     loss: float
-    validation: float
+    validation: float | None
     is_best: bool
     seconds: float
 
@@ -108,7 +98,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """A trained network (the weights of its best epoch) and how it got there."""
+    """A trained network (the weights of its best epoch, or of the last without validation) and how it got there."""
 
     scorer: NetworkScorer
     history: list[EpochRecord]
@@ -117,15 +107,13 @@ class TrainingOutcome:
     @property
     def best(self) -> EpochRecord:
         """The epoch whose weights the network has."""
-        return [record for record in self.history if record.is_best][-1]
+        return next((record for record in reversed(self.history) if record.is_best), self.history[-1])
 
 
 Step = Callable[[Batch, Tensor], Tensor]
 
 
-def make_step(
-    network: Network, loss: Loss, negatives: Negatives, optimizer: Any, seed: int, jit_compile: bool = False
-) -> Step:
+def make_step(network: Network, objective: Objective, optimizer: Any, seed: int, jit_compile: bool = False) -> Step:
     """One optimisation step as a compiled function of a batch and the number of the step; returns the loss.
 
     Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
@@ -137,10 +125,11 @@ def make_step(
     @tf.function(jit_compile=jit_compile)
     def step(batch: Batch, number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
-            value = batch_loss(network, loss, negatives, batch, tf.stack([tf.constant(seed, tf.int64), number]))
+            value = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
         # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
-        gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(value, variables)]
-        optimizer.apply(gradients, variables)
+        unconnected = tf.UnconnectedGradients.ZERO
+        gradients = tape.gradient(value, variables, unconnected_gradients=unconnected)
+        optimizer.apply([tf.convert_to_tensor(gradient) for gradient in gradients], variables)
         return value
 
     return step
@@ -201,46 +190,46 @@ def train(
     """
     keras.utils.set_random_seed(seed)
     negatives = negatives or Negatives()
-    network = model.build(split.train.num_items, _first_logit(loss, split, negatives) if prior_start else None)
-    step = make_step(network, loss, negatives, training.optimizer.build(), seed, training.jit_compile)
-    batches = iter(
-        make_batches(
-            split.train,
-            model.examples(),
-            training.batch_size,
-            training.max_steps_per_epoch,
-            seed,
-            with_rejected=negatives.reject_history and isinstance(loss, SampledLoss),
-        )
-    )
-    steps = steps_per_epoch(len(trainable_users(split.train)), training.batch_size, training.max_steps_per_epoch)
+    data = split.test.known if training.learns_validation_targets else split.train
+    first_logit = _first_logit(loss, data.num_items, negatives) if prior_start else None
+    network = model.build(data.num_items, num_users=data.num_users, logit_offset=first_logit)
+    objective = make_objective(loss, negatives, data)
+    step = make_step(network, objective, training.optimizer.build(), seed, training.jit_compile)
+    sizes = (training.batch_size, training.max_steps_per_epoch)
+    examples = model.examples()
+    batches = iter(make_batches(data, examples, *sizes, seed, with_replacement=training.with_replacement))
+    steps = steps_per_epoch(len(examples.cases(data)), *sizes)
+    scorer = NetworkScorer(network)
     stopping = training.early_stopping
-    best, scorer = BestWeights(stopping.patience), NetworkScorer(network)
+    best = BestWeights(stopping.patience if stopping else 1)
     history: list[EpochRecord] = []
     stopped_by = "max_epochs"
     started = time.monotonic()
     deadline = started + time_limit
     for epoch in range(1, training.max_epochs + 1):
         mean_loss = _run_epoch(step, batches, epoch, steps, deadline, on_step)
-        ranks = rank(scorer, split.validation, exclude_seen=exclude_seen).ranks
-        validation = float(np.mean(stopping.metric.per_user(ranks)))
-        is_best = best.offer(epoch, validation, network.get_weights)
+        validation, is_best = None, False
+        if stopping:
+            ranks = rank(scorer, split.validation, exclude_seen=exclude_seen).ranks
+            validation = float(np.mean(stopping.metric.per_user(ranks)))
+            is_best = best.offer(epoch, validation, network.get_weights)
         history.append(EpochRecord(epoch, mean_loss, validation, is_best, time.monotonic() - started))
         on_epoch(history[-1])
         if time.monotonic() >= deadline:
             stopped_by = "time_limit"
             break
-        if best.is_patience_over(epoch):
+        if stopping and best.is_patience_over(epoch):
             stopped_by = "early_stopping"
             break
-    network.set_weights(best.weights)
+    if stopping:
+        network.set_weights(best.weights)
     return TrainingOutcome(scorer, history, stopped_by)
 
 
-def _first_logit(loss: Loss, split: Split, negatives: Negatives) -> float:
+def _first_logit(loss: Loss, num_items: int, negatives: Negatives) -> float:
     if not isinstance(loss, BinaryLoss):
         raise ValueError(f"prior_start needs a binary loss, such as GBCE. Received: {loss}")
-    return prior_logit(loss, split.train.num_items, negatives)
+    return prior_logit(loss, num_items, negatives)
 
 
 STEPS_BETWEEN_LOOKS = 16

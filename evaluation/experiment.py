@@ -154,7 +154,8 @@ def make_display(recipe: Recipe, name: str, seed: int, folder: ModelFolder, time
     if not isinstance(model, Trained):
         return Display(title, folder.log_path, "", 1, time_limit)
     training = model.training
-    return Display(title, folder.log_path, str(training.early_stopping.metric), training.max_epochs, time_limit)
+    metric = str(training.early_stopping.metric) if training.early_stopping else ""
+    return Display(title, folder.log_path, metric, training.max_epochs, time_limit)
 
 
 def prepare_devices() -> None:

@@ -67,12 +67,10 @@ class Display:
 
     def on_epoch(self, record: EpochRecord) -> None:
         """After an epoch."""
-        if record.is_best:
+        if record.is_best and record.validation is not None:
             self.best = f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
-        text = (
-            f"epoch {record.epoch}, loss {record.loss:.4f}, validation {self.metric} {record.validation:.4f}"
-            f"{self.best}, {self._time_left(record.epoch)}"
-        )
+        validation = "" if record.validation is None else f", validation {self.metric} {record.validation:.4f}"
+        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{self.best}, {self._time_left(record.epoch)}"
         self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         self._passing(text)
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 LIBRARY = [
     "errors", "interactions", "metrics", "datasets", "filters", "splits", "batches", "negatives", "losses", "models",
-    "objective", "ranking", "calibration", "training", "recipe",
+    "objective", "ranking", "calibration", "optimizers", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "comparison", "tables", "plots", "environment", "progress", "smoke", "plan",

@@ -2,7 +2,9 @@
 
 from aprec_like.losses.base import BinaryLoss, FullLoss, SampledLoss
 from aprec_like.losses.bce import BCE
+from aprec_like.losses.bpr import BPR
 from aprec_like.losses.gbce import GBCE
+from aprec_like.losses.sampled_softmax import SampledSoftmax
 from aprec_like.losses.softmax import Softmax
 
-__all__ = ["BCE", "GBCE", "BinaryLoss", "FullLoss", "SampledLoss", "Softmax"]
+__all__ = ["BCE", "BPR", "GBCE", "BinaryLoss", "FullLoss", "SampledLoss", "SampledSoftmax", "Softmax"]

@@ -1,6 +1,9 @@
 """Models, one file each."""
 
 from aprec_like.models.base import CountingModel, Network, NeuralModel, Scorer
+from aprec_like.models.bert4rec import BERT4Rec, Masking
+from aprec_like.models.markov import MarkovChain
+from aprec_like.models.matrix_factorisation import MatrixFactorisation
 from aprec_like.models.oracle import Oracle
 from aprec_like.models.popularity import Popularity
 from aprec_like.models.sasrec import GSASREC_FLAVOUR, ORIGINAL_FLAVOUR, Flavour, SASRec
@@ -8,8 +11,12 @@ from aprec_like.models.sasrec import GSASREC_FLAVOUR, ORIGINAL_FLAVOUR, Flavour,
 __all__ = [
     "GSASREC_FLAVOUR",
     "ORIGINAL_FLAVOUR",
+    "BERT4Rec",
     "CountingModel",
     "Flavour",
+    "MarkovChain",
+    "Masking",
+    "MatrixFactorisation",
     "Network",
     "NeuralModel",
     "Oracle",

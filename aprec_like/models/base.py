@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import keras
+import tensorflow as tf
 
-from aprec_like.batches import ShiftedExamples, Tensor
+from aprec_like.batches import Batch, Examples, Tensor
 from aprec_like.interactions import Array, Histories, Interactions
 
 
@@ -47,6 +48,12 @@ class Network(keras.Model):
             dropout_seed: (2,) integers that decide what is dropped; `None` drops nothing (inference).
         """
 
+    def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
+        """(batch, targets, dim) the states from which the targets of a training batch are predicted."""
+        states = self(batch.items, dropout_seed)
+        is_everywhere = batch.positions.shape[1] == batch.items.shape[1]
+        return states if is_everywhere else tf.gather(states, batch.positions, batch_dims=1)
+
     @abstractmethod
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) the state from which the next item of each history is predicted."""
@@ -60,19 +67,30 @@ class Network(keras.Model):
 class NeuralModel(ABC):
     """The architecture of a network. Subclasses are frozen dataclasses of its settings."""
 
+    embedding_dim: int
+
     @abstractmethod
-    def build(self, num_items: int, logit_offset: float | None = None) -> Network:
+    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> Network:
         """A network with fresh weights, drawn from Keras' global seed.
 
         Args:
             num_items: size of the catalogue.
+            num_users: how many users the training data has; for models that learn something of each user.
             logit_offset: where a trainable number that is added to every logit starts; `None` for none.
         """
 
     @abstractmethod
-    def examples(self) -> ShiftedExamples:
+    def examples(self) -> Examples:
         """How training sequences become inputs and targets."""
 
     @abstractmethod
-    def num_parameters(self, num_items: int) -> int:
+    def num_parameters(self, num_items: int, num_users: int = 0) -> int:
         """How many trainable numbers the network has, without building it."""
+
+    @abstractmethod
+    def activations_per_case(self) -> int:
+        """About how many numbers a training step keeps per case for the gradient, logits apart."""
+
+    @abstractmethod
+    def targets_per_case(self) -> int:
+        """How many positions of a training case can have a target."""

@@ -80,7 +80,7 @@ class SASRec(NeuralModel):
         if not 0 <= self.dropout_rate < 1:
             raise ValueError(f"SASRec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
-    def build(self, num_items: int, logit_offset: float | None = None) -> SASRecNetwork:
+    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> SASRecNetwork:
         """A network with fresh weights."""
         network = SASRecNetwork(self, num_items, logit_offset)
         network(tf.zeros([1, self.max_length], tf.int32))
@@ -90,12 +90,21 @@ class SASRec(NeuralModel):
         """Every position predicts the next item."""
         return ShiftedExamples(self.max_length)
 
-    def num_parameters(self, num_items: int) -> int:
+    def num_parameters(self, num_items: int, num_users: int = 0) -> int:
         """Tables, position table, blocks (two norms, five dense layers) and the final norm."""
         dim = self.embedding_dim
         tables = (1 if self.flavour.is_tied else 2) * (num_items + NUM_SPECIAL_ROWS) * dim
         block = 2 * 2 * dim + 5 * (dim + 1) * dim
         return tables + self.max_length * dim + self.num_blocks * block + 2 * dim
+
+    def activations_per_case(self) -> int:
+        """Sixteen values per position and dimension and four attention matrices, in every block."""
+        position = 16 * self.embedding_dim + 4 * self.num_heads * self.max_length
+        return self.num_blocks * self.max_length * position
+
+    def targets_per_case(self) -> int:
+        """Every position predicts the next item."""
+        return self.max_length
 
 
 class SASRecNetwork(Network):

@@ -3,20 +3,25 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import stats
 
-from aprec_like.batches import ShiftedExamples, make_batches, steps_per_epoch
+from aprec_like.batches import MaskedExamples, PairExamples, ShiftedExamples, make_batches, steps_per_epoch
 from aprec_like.errors import InputError
 from tests.conftest import interactions_from
 
 
-def take(interactions, count, length=3, batch_size=2, max_steps=256, seed=1, **options):
-    batches = make_batches(interactions, ShiftedExamples(length), batch_size, max_steps, seed, **options)
+def take(interactions, count, length=3, batch_size=2, max_steps=256, seed=1, examples=None, **options):
+    batches = make_batches(interactions, examples or ShiftedExamples(length), batch_size, max_steps, seed, **options)
     return [tf.nest.map_structure(lambda tensor: tensor.numpy(), batch) for batch in itertools.islice(batches, count)]
 
 
 def test_every_position_predicts_the_next_item():
     batch = take(interactions_from([[0, 1, 2, 3, 4], [5, 6]]), 1)[0]
-    rows = {user: (items.tolist(), targets.tolist()) for user, items, targets in zip(*batch[:3], strict=True)}
+    rows = {
+        user: (items.tolist(), targets.tolist())
+        for user, items, targets in zip(batch.users, batch.items, batch.targets, strict=True)
+    }
+    assert batch.positions.tolist() == [[0, 1, 2]] * 2
     assert rows == {0: ([1, 2, 3], [2, 3, 4]), 1: ([-1, -1, 5], [-1, -1, 6])}
 
 
@@ -67,19 +72,8 @@ def test_a_batch_is_a_function_of_seed_epoch_and_step():
     assert [batch.users.tolist() for batch in other_seed] != [batch.users.tolist() for batch in whole[:5]]
 
 
-def test_rejected_items_are_the_sorted_distinct_training_items_of_the_user():
-    batch = take(interactions_from([[3, 1, 3, 0], [2, 4]], 6), 1, with_rejected=True)[0]
-    rows = dict(zip(batch.users.tolist(), batch.rejected.tolist(), strict=True))
-    assert rows == {0: [0, 1, 3], 1: [2, 4, 6]}
-
-
-def test_a_user_with_all_items_cannot_reject_the_history():
-    with pytest.raises(InputError, match="a user with all"):
-        take(interactions_from([[0, 1, 2]], 3), 1, with_rejected=True)
-
-
 def test_batches_are_built_in_the_graph_without_python():
-    batches = make_batches(interactions_from([[0, 1]] * 4, 3), ShiftedExamples(3), 2, 256, 1, with_rejected=True)
+    batches = make_batches(interactions_from([[0, 1]] * 4, 3), ShiftedExamples(3), 2, 256, 1)
     graph = str(tf.raw_ops.DatasetToGraphV2(input_dataset=batches._variant_tensor).numpy())
     assert "FlatMapDataset" in graph
     assert "PyFunc" not in graph
@@ -88,4 +82,58 @@ def test_batches_are_built_in_the_graph_without_python():
 
 def test_shapes_are_static_so_that_a_step_is_compiled_once():
     spec = make_batches(interactions_from([[0, 1]] * 4), ShiftedExamples(3), 2, 256, 1).element_spec
-    assert [tuple(tensor.shape) for tensor in spec] == [(2,), (2, 3), (2, 3), (2, 0)]
+    assert [tuple(tensor.shape) for tensor in spec] == [(2,), (2, 3), (2, 3), (2, 3)]
+
+
+def test_with_replacement_a_user_can_stand_twice_in_an_epoch():
+    interactions = interactions_from([[0, 1]] * 50)
+    users = np.concatenate([batch.users for batch in take(interactions, 10, batch_size=5, with_replacement=True)])
+    assert len(set(users.tolist())) < 50
+
+
+MASKED = MaskedExamples(length=200, probability=0.2, max_masks=20)
+
+
+@pytest.mark.parametrize(("length", "masks"), [(1, 1), (2, 1), (3, 1), (7, 1), (12, 2), (50, 10), (99, 20), (300, 20)])
+def test_as_many_items_are_hidden_as_in_the_gsasrec_code(length, masks):
+    batch = take(interactions_from([[i % 30 for i in range(length)]] * 2, 30), 1, examples=MASKED)[0]
+    assert (batch.items == -2).sum(axis=1).tolist() == [masks, masks]
+    assert (batch.targets != -1).sum(axis=1).tolist() == [masks, masks]
+
+
+def test_a_hidden_item_is_the_target_of_its_position_and_all_others_stay():
+    batch = take(interactions_from([[5, 6, 7, 8, 9, 10, 11, 12, 13, 14]], 20), 1, examples=MaskedExamples(12, 0.3, 5))[
+        0
+    ]
+    items = batch.items[0].copy()
+    for position, target in zip(batch.positions[0], batch.targets[0], strict=True):
+        if target != -1:
+            assert items[position] == -2
+            items[position] = target
+    assert items.tolist() == [-1, -1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+
+
+def test_every_real_position_is_equally_likely_to_be_hidden():
+    batches = take(
+        interactions_from([list(range(10))] * 500, 10), 20, batch_size=500, examples=MaskedExamples(12, 0.3, 5)
+    )
+    hidden = sum((batch.items == -2).sum(axis=0) for batch in batches)
+    assert hidden[:2].tolist() == [0, 0]
+    assert stats.chisquare(hidden[2:]).pvalue > 1e-3
+
+
+def test_masks_are_a_function_of_the_seed_and_change_from_epoch_to_epoch():
+    interactions = interactions_from([list(range(10))] * 4, 10)
+    first, again, other = (take(interactions, 4, examples=MASKED, seed=seed) for seed in (1, 1, 2))
+    assert all((a.items == b.items).all() for a, b in zip(first, again, strict=True))
+    assert any((a.items != b.items).any() for a, b in zip(first, other, strict=True))
+    assert any((a.items != b.items).any() for a, b in zip(first[:2], first[2:], strict=True))
+
+
+def test_pairs_pass_over_every_interaction_once():
+    interactions = interactions_from([[0, 1], [2], [3, 4, 5]])
+    batches = take(interactions, 3, examples=PairExamples())
+    pairs = {
+        (int(user), int(item)) for batch in batches for user, item in zip(batch.users, batch.targets[:, 0], strict=True)
+    }
+    assert pairs == {(0, 0), (0, 1), (1, 2), (2, 3), (2, 4), (2, 5)}

@@ -8,6 +8,7 @@ import tensorflow as tf
 from aprec_like.calibration import optimal_sigmoid, prior_logit
 from aprec_like.losses import BCE, GBCE
 from aprec_like.negatives import Negatives
+from tests.conftest import interactions_from
 
 COUNTS = np.array([2000, 800, 400, 200] + [8] * 75)
 PROBABILITIES = COUNTS / COUNTS.sum()
@@ -18,6 +19,7 @@ def learned_sigmoids(loss, negatives, steps=300):
     """The sigmoids that Adam finds; positives stand in the batch in proportion to P, negatives are drawn."""
     copies = max(1, 8 // loss.num_negatives)
     positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS)[None], tf.int32)
+    sampler = negatives.sampler(interactions_from([[0]], NUM_ITEMS), loss.num_negatives)
     logits = tf.Variable(tf.fill([NUM_ITEMS], prior_logit(loss, NUM_ITEMS, negatives)))
     schedule = keras.optimizers.schedules.CosineDecay(0.15, steps)
     optimizer = keras.optimizers.Adam(schedule, beta_2=0.99)
@@ -25,7 +27,7 @@ def learned_sigmoids(loss, negatives, steps=300):
 
     @tf.function
     def step(number):
-        drawn = negatives.draw(loss.num_negatives, NUM_ITEMS, positives, None, tf.stack([7, number]))
+        drawn = sampler(tf.constant([0]), positives, tf.stack([7, number]))
         with tf.GradientTape() as tape:
             losses = loss(tf.gather(logits, positives), tf.gather(logits, drawn), NUM_ITEMS)
             value = tf.reduce_sum(losses)

@@ -3,14 +3,19 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
+from aprec_like.errors import InputError
 from aprec_like.negatives import Negatives
+from tests.conftest import interactions_from
 
 NUM_ITEMS = 10
 
 
-def draw(negatives, positives, rejected=None, count=4000, seed=(1, 2)):
-    rejected = None if rejected is None else tf.constant(rejected)
-    return negatives.draw(count, NUM_ITEMS, tf.constant(positives), rejected, tf.constant(seed, tf.int64)).numpy()
+def draw(negatives, positives, histories=None, count=4000, seed=(1, 2)):
+    """Draws for as many users as there are rows of positives, with their training histories."""
+    train = interactions_from(histories or [[0]] * len(positives), NUM_ITEMS)
+    sampler = negatives.sampler(train, count)
+    users = tf.range(len(positives), dtype=tf.int64)
+    return sampler(users, tf.constant(positives), tf.constant(seed, tf.int64)).numpy()
 
 
 def assert_uniform(drawn, allowed):
@@ -33,14 +38,13 @@ def test_reject_positive_draws_each_other_item_at_the_same_rate(positive):
 
 @pytest.mark.parametrize("history", [[0], [9], [0, 1, 2], [2, 5, 8], [0, 1, 2, 3, 5, 6, 7, 8]])
 def test_reject_history_draws_each_other_item_at_the_same_rate(history):
-    padded = [history + [NUM_ITEMS] * (9 - len(history))]
-    drawn = draw(Negatives(reject_history=True), [[history[0], history[-1]]], padded)
+    drawn = draw(Negatives(reject_history=True), [[history[0], history[-1]]], [history[::-1]])
     assert drawn.shape == (1, 2, 4000)
     assert_uniform(drawn, np.setdiff1d(np.arange(NUM_ITEMS), history))
 
 
 def test_each_user_rejects_its_own_history():
-    drawn = draw(Negatives(reject_history=True), [[0], [1]], [[0, 1], [8, NUM_ITEMS]])
+    drawn = draw(Negatives(reject_history=True), [[0], [1]], [[1, 0], [8]])
     assert_uniform(drawn[0], np.arange(2, 10))
     assert_uniform(drawn[1], np.setdiff1d(np.arange(10), [8]))
 
@@ -54,3 +58,62 @@ def test_the_same_seed_draws_the_same_items_and_another_seed_others():
 def test_positions_are_drawn_independently():
     drawn = draw(Negatives(), [[3, 3]])
     assert abs(np.corrcoef(drawn[0, 0], drawn[0, 1])[0, 1]) < 0.06
+
+
+HISTORIES = [[0, 0, 0, 0, 1, 1, 2], [3, 3, 4]]
+COUNTS = np.array([4, 2, 1, 2, 1, 0, 0, 0, 0, 0])
+
+
+def assert_proportional(drawn, weights):
+    counts = np.bincount(drawn.ravel(), minlength=NUM_ITEMS)
+    assert counts[weights == 0].sum() == 0
+    expected = weights[weights > 0] / weights.sum() * counts.sum()
+    assert stats.chisquare(counts[weights > 0], expected).pvalue > 1e-3
+
+
+def test_popularity_draws_items_at_the_rate_of_their_occurrences():
+    assert_proportional(draw(Negatives(by_popularity=True), [[0], [0]], HISTORIES), COUNTS)
+
+
+def test_popularity_without_the_positive():
+    drawn = draw(Negatives(by_popularity=True, reject_positive=True), [[0], [3]], HISTORIES)
+    assert_proportional(drawn[0], COUNTS * (np.arange(10) != 0))
+    assert_proportional(drawn[1], COUNTS * (np.arange(10) != 3))
+
+
+def test_popularity_without_the_history():
+    drawn = draw(Negatives(by_popularity=True, reject_history=True), [[0], [3]], HISTORIES)
+    assert_proportional(drawn[0], COUNTS * np.isin(np.arange(10), [3, 4]))
+    assert_proportional(drawn[1], COUNTS * np.isin(np.arange(10), [0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("shared_by", "shape"), [("position", (2, 3, 5)), ("sequence", (2, 1, 5)), ("batch", (1, 1, 5))]
+)
+def test_shared_negatives_are_drawn_once_for_those_who_share(shared_by, shape):
+    assert draw(Negatives(shared_by=shared_by), [[0, 1, 2], [3, 4, 5]], count=5).shape == shape
+
+
+def test_a_sequence_shares_negatives_that_avoid_its_history():
+    drawn = draw(Negatives(shared_by="sequence", reject_history=True), [[0, 1], [3, 4]], HISTORIES)
+    assert drawn.shape == (2, 1, 4000)
+    assert_uniform(drawn[0], np.arange(3, 10))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shared_by": "user"},
+        {"shared_by": "batch", "reject_history": True},
+        {"shared_by": "sequence", "reject_positive": True},
+    ],
+)
+def test_impossible_laws_are_refused(settings):
+    with pytest.raises(ValueError, match="Negatives"):
+        Negatives(**settings)
+
+
+@pytest.mark.parametrize("by_popularity", [True, False])
+def test_a_user_with_all_items_cannot_reject_the_history(by_popularity):
+    with pytest.raises(InputError, match="a user with all"):
+        Negatives(reject_history=True, by_popularity=by_popularity).sampler(interactions_from([[0, 1, 2]], 3), 1)

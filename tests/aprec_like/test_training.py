@@ -11,9 +11,11 @@ from aprec_like.calibration import optimal_sigmoid, prior_logit
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import ORIGINAL_FLAVOUR, SASRec
 from aprec_like.negatives import Negatives
+from aprec_like.objective import make_objective
+from aprec_like.optimizers import Adam
 from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
 from aprec_like.splits import LeaveOneOut
-from aprec_like.training import Adam, BestWeights, EarlyStopping, Training, make_step, train
+from aprec_like.training import BestWeights, EarlyStopping, Training, make_step, train
 from tests.conftest import NUM_ITEMS
 
 SMALL = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
@@ -56,7 +58,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(split):
 
 
 def test_prior_start_changes_no_ranking_of_a_fresh_network_and_starts_near_the_optimum(split):
-    fresh, started = (replace(SMALL).build(split.train.num_items, offset) for offset in (None, -2.5))
+    fresh, started = (replace(SMALL).build(split.train.num_items, logit_offset=offset) for offset in (None, -2.5))
     started.set_weights([np.float32(-2.5), *fresh.get_weights()])
     plain, offset = (rank(NetworkScorer(network), split.test, exclude_seen=True) for network in (fresh, started))
     np.testing.assert_array_equal(plain.ranks, offset.ranks)
@@ -141,8 +143,9 @@ def one_step(split, loss, jit_compile=False, strategy=None, negatives=None):
     with (strategy or tf.distribute.get_strategy()).scope():
         keras.utils.set_random_seed(1)
         network = replace(SMALL, dropout_rate=0.0).build(split.train.num_items)
-        step = make_step(network, loss, negatives, keras.optimizers.SGD(1.0), seed=1, jit_compile=jit_compile)
-    batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1, with_rejected=negatives.reject_history)
+        objective = make_objective(loss, negatives, split.train)
+        step = make_step(network, objective, keras.optimizers.SGD(1.0), seed=1, jit_compile=jit_compile)
+    batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1)
     batch, number = next(iter(batches)), tf.constant(0, tf.int64)
     value = strategy.run(step, args=(batch, number)) if strategy else step(batch, number)
     return float(value), network.get_weights()

@@ -15,7 +15,8 @@ from aprec_like.metrics import NDCG, Recall
 from aprec_like.models import Popularity, SASRec
 from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.splits import LeaveOneOut
-from aprec_like.training import Adam, Training
+from aprec_like.optimizers import Adam
+from aprec_like.training import Training
 
 training = Training(batch_size=32, max_epochs=8, optimizer=Adam(0.01))
 small = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)

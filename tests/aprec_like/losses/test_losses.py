@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.losses import BCE, GBCE, Softmax
+from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax
 
 
 def gamma(logit, beta):
@@ -96,6 +96,29 @@ def test_softmax_is_the_negative_log_probability():
     logits = states @ table.T
     expected = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
     np.testing.assert_allclose(Softmax()(tf.constant(states), tf.constant(table), targets), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("is_corrected", [False, True])
+def test_sampled_softmax_with_every_other_item_once_is_softmax(is_corrected):
+    random = np.random.default_rng(3)
+    state, table, target = random.normal(size=4), random.normal(size=(9, 4)), 5
+    logits = table @ state
+    loss = SampledSoftmax(8, is_corrected=is_corrected)
+    sampled = value(loss, logits[target], np.delete(logits, target), 9)
+    assert sampled == pytest.approx(
+        float(Softmax()(tf.constant(state[None]), tf.constant(table), [target])[0]), rel=1e-12
+    )
+
+
+def test_the_correction_lets_a_negative_stand_for_several_items():
+    """All logits 0 among 101 items, 10 negatives: 1 + 10 x 10 instead of 1 + 10 in the denominator."""
+    assert value(SampledSoftmax(10), 0.0, [0.0] * 10, 101) == pytest.approx(np.log(11))
+    assert value(SampledSoftmax(10, is_corrected=True), 0.0, [0.0] * 10, 101) == pytest.approx(np.log(101))
+
+
+def test_bpr_by_hand():
+    assert value(BPR(1), 2.0, [2.0], 10) == pytest.approx(np.log(2))
+    assert value(BPR(2), 1.0, [0.0, 3.0], 10) == pytest.approx(np.mean(np.log1p(np.exp([-1.0, 2.0]))))
 
 
 @pytest.mark.parametrize("t", [-0.1, 1.5, float("nan")])

@@ -1,0 +1,220 @@
+"""BERT4Rec: a bidirectional transformer that finds hidden items (Sun et al., CIKM 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from aprec_like.batches import Batch, MaskedExamples, Tensor
+from aprec_like.interactions import MASK, PADDING, Histories
+from aprec_like.models.base import Network, NeuralModel
+from aprec_like.models.transformer import attention_weights, dropout, join_heads, split_heads
+
+NUM_SPECIAL_ROWS = 3
+"""Rows of the item table beyond the items: padding, mask, and one that nothing uses."""
+
+LAYER_NORM_EPSILON = 1e-12
+
+
+@dataclass(frozen=True)
+class Masking:
+    """How many items of a training sequence are hidden: a share of all its items, at least 1, at most `max_masks`.
+
+    With the defaults a user with 100 or more items has 20 of them hidden. Every hidden item becomes the mask token.
+    """
+
+    probability: float = 0.2
+    max_masks: int = 20
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1 or self.max_masks < 1:
+            raise ValueError(
+                "Masking needs 0 < probability <= 1 and max_masks of at least 1. "
+                f"Received: probability={self.probability}, max_masks={self.max_masks}"
+            )
+
+
+@dataclass(frozen=True)
+class BERT4Rec(NeuralModel):
+    """A bidirectional transformer over the last items of a user, with a mask at the end to predict the next.
+
+    The defaults are those of the gSASRec paper's run, oddities included. Better practice is
+    `feed_forward_dim=4 * embedding_dim` (3,072 is what a library fell back to) and `is_padding_attended=False`.
+
+    Args:
+        max_length: how many positions, the mask for the next item included.
+        embedding_dim: size of item vectors and of all layers but the feed-forward.
+        num_layers: attention and feed-forward layers.
+        num_heads: attention heads; must divide `embedding_dim`.
+        feed_forward_dim: width of the feed-forward.
+        dropout_rate: share dropped after the embedding, in the attention weights, after attention and feed-forward.
+        is_padding_attended: treat padding as a token like others, as in the paper's run, instead of hiding it.
+        has_head: a dense layer, GELU, layer norm and a bias per item before the scores, as in later versions.
+        masking: how many items are hidden in training.
+    """
+
+    max_length: int = 200
+    embedding_dim: int = 128
+    num_layers: int = 3
+    num_heads: int = 2
+    feed_forward_dim: int = 3072
+    dropout_rate: float = 0.2
+    is_padding_attended: bool = True
+    has_head: bool = False
+    masking: Masking = field(default_factory=Masking)
+
+    def __post_init__(self) -> None:
+        for name in ("embedding_dim", "num_layers", "num_heads", "feed_forward_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"BERT4Rec needs {name} of at least 1. Received: {name}={getattr(self, name)}")
+        if self.max_length < 2:
+            raise ValueError(f"BERT4Rec needs max_length of at least 2. Received: max_length={self.max_length}")
+        if self.embedding_dim % self.num_heads:
+            raise ValueError(
+                f"BERT4Rec needs num_heads that divide embedding_dim. "
+                f"Received: num_heads={self.num_heads}, embedding_dim={self.embedding_dim}"
+            )
+        if not 0 <= self.dropout_rate < 1:
+            raise ValueError(f"BERT4Rec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
+
+    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> BERT4RecNetwork:
+        """A network with fresh weights."""
+        network = BERT4RecNetwork(self, num_items, logit_offset)
+        network.project(network(tf.zeros([1, self.max_length], tf.int32)))
+        return network
+
+    def examples(self) -> MaskedExamples:
+        """Some items are hidden and are to be found."""
+        return MaskedExamples(self.max_length, self.masking.probability, self.masking.max_masks)
+
+    def num_parameters(self, num_items: int, num_users: int = 0) -> int:
+        """Tables of items, positions and token types, layers, and the head."""
+        dim, wide = self.embedding_dim, self.feed_forward_dim
+        tables = (num_items + NUM_SPECIAL_ROWS + 2 * self.max_length + 2) * dim + 2 * dim
+        layer = 4 * (dim + 1) * dim + (dim + 1) * wide + (wide + 1) * dim + 4 * dim
+        head = (dim + 1) * dim + 2 * dim + num_items if self.has_head else 0
+        return tables + self.num_layers * layer + head
+
+    def activations_per_case(self) -> int:
+        """In every layer: sixteen values per position and dimension, four wide ones, and four attention matrices."""
+        position = 16 * self.embedding_dim + 4 * self.feed_forward_dim + 4 * self.num_heads * self.max_length
+        return self.num_layers * self.max_length * position
+
+    def targets_per_case(self) -> int:
+        """Hidden positions only."""
+        return self.examples().num_places
+
+
+class BERT4RecNetwork(Network):
+    """BERT4Rec's layers. Item i has row i of the table, which also scores; then come padding and mask."""
+
+    def __init__(self, settings: BERT4Rec, num_items: int, logit_offset: float | None) -> None:
+        super().__init__(name="bert4rec")
+        self._add_logit_offset(logit_offset)
+        self.settings = settings
+        self.num_items = num_items
+
+        def table(rows: int, name: str) -> Any:
+            return keras.layers.Embedding(
+                rows, settings.embedding_dim, embeddings_initializer=_initializer(), name=name
+            )
+
+        self.word_embedding = table(num_items + NUM_SPECIAL_ROWS, "word_embedding")
+        self.position_embedding = table(2 * settings.max_length, "position_embedding")
+        self.token_type_embedding = table(2, "token_type_embedding")
+        self.embedding_norm = _layer_norm("embedding_norm")
+        self.layers_of_attention = [BERT4RecLayer(settings, index) for index in range(settings.num_layers)]
+        if settings.has_head:
+            self.head_dense = _dense(settings.embedding_dim, "head_dense", activation=_gelu)
+            self.head_norm = _layer_norm("head_norm")
+            self.item_bias = self.add_weight(shape=(num_items,), initializer="zeros", name="item_bias")
+
+    def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """(batch, length, dim) hidden states; the last position is always number max_length."""
+        length, longest = items.shape[1], self.settings.max_length
+        tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
+        states = self.word_embedding(tokens) + self.position_embedding(tf.range(longest - length + 1, longest + 1))
+        states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
+        states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
+        is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
+        is_visible = tf.broadcast_to(is_key[:, None, :], [tf.shape(items)[0], length, length])
+        for layer in self.layers_of_attention:
+            states = layer(states, is_visible, dropout_seed)
+        return states
+
+    def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
+        """(batch, targets, dim) the states of the hidden positions only, through the head."""
+        return self.project(super().target_states(batch, dropout_seed))
+
+    def project(self, states: Tensor) -> Tensor:
+        """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
+        if not self.settings.has_head:
+            return states
+        states = self.head_norm(self.head_dense(states))
+        return tf.concat([states, tf.ones_like(states[..., :1])], axis=-1)
+
+    def last_states(self, histories: Histories) -> Tensor:
+        """(users, dim) the state of a mask behind the last items."""
+        items = histories.last(self.settings.max_length - 1)
+        return self._last_states(np.pad(items, ((0, 0), (0, 1)), constant_values=MASK))
+
+    @tf.function
+    def _last_states(self, items: Tensor) -> Tensor:
+        return self.project(self(items)[:, -1])
+
+    @property
+    def item_table(self) -> Tensor:
+        """(num_items, dim) the rows of the items, and with a head their biases."""
+        rows = self.word_embedding.embeddings[: self.num_items]
+        return tf.concat([rows, self.item_bias[:, None]], axis=1) if self.settings.has_head else rows
+
+
+class BERT4RecLayer(keras.layers.Layer):
+    """Attention and feed-forward, each added to its input and then normalised."""
+
+    def __init__(self, settings: BERT4Rec, index: int) -> None:
+        super().__init__(name=f"layer{index}")
+        self.num_heads = settings.num_heads
+        self.dropout_rate = settings.dropout_rate
+        self.first_place = 1 + 3 * index
+        dim = settings.embedding_dim
+        self.query, self.key, self.value = (_dense(dim, name) for name in ("query", "key", "value"))
+        self.attention_output = _dense(dim, "attention_output")
+        self.attention_norm = _layer_norm("attention_norm")
+        self.ffn1 = _dense(settings.feed_forward_dim, "ffn1", activation=_gelu)
+        self.ffn2 = _dense(dim, "ffn2")
+        self.ffn_norm = _layer_norm("ffn_norm")
+
+    def call(self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None) -> Tensor:
+        """(batch, length, dim) from (batch, length, dim) states and (batch, length, length) visibility."""
+
+        def drop(values: Tensor, place: int) -> Tensor:
+            return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
+
+        queries, keys, values = (
+            split_heads(layer(states), self.num_heads) for layer in (self.query, self.key, self.value)
+        )
+        weights = drop(attention_weights(queries, keys, is_visible), 0)
+        attended = self.attention_output(join_heads(tf.matmul(weights, values)))
+        states = self.attention_norm(states + drop(attended, 1))
+        return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))
+
+
+def _initializer() -> Any:
+    return keras.initializers.TruncatedNormal(stddev=0.02)
+
+
+def _dense(units: int, name: str, activation: Any = None) -> Any:
+    return keras.layers.Dense(units, activation=activation, kernel_initializer=_initializer(), name=name)
+
+
+def _layer_norm(name: str) -> Any:
+    return keras.layers.LayerNormalization(epsilon=LAYER_NORM_EPSILON, name=name)
+
+
+def _gelu(values: Tensor) -> Tensor:
+    return tf.nn.gelu(values, approximate=False)
