@@ -82,16 +82,34 @@ def own_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tenso
     """
     candidates = tf.concat([targets[..., None], drawn], axis=-1)
     if uses_all_logits(item_table.shape[0], candidates.shape[-1]):
-        logits = tf.gather(tf.matmul(states, item_table, transpose_b=True), candidates, batch_dims=2)
+        logits = _pick(_product(states, item_table), candidates)
     else:
         logits = tf.einsum("bld,blcd->blc", states, tf.gather(item_table, candidates))
     return logits[..., 0], logits[..., 1:]
 
 
 def shared_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for drawn items of shape (batch or 1, 1, k) that all positions share: one matrix product."""
+    """The same for drawn items of shape (batch or 1, 1, k) that all positions share: matrix products."""
     positive = tf.einsum("bld,bld->bl", states, tf.gather(item_table, targets))
-    return positive, tf.matmul(states, tf.gather(item_table, drawn[:, 0]), transpose_b=True)
+    rows = tf.gather(item_table, drawn[:, 0])
+    if drawn.shape[0] != 1:
+        return positive, tf.matmul(states, rows, transpose_b=True)
+    return positive, tf.reshape(_product(states, rows[0]), [*tf.unstack(tf.shape(targets)), drawn.shape[-1]])
+
+
+def _product(states: Tensor, rows: Tensor) -> Tensor:
+    """(batch * targets, n) products of every state with every row.
+
+    Of two matrices: as a batch of products its gradient would hold a copy of the rows per sequence.
+    """
+    return tf.matmul(tf.reshape(states, [-1, states.shape[-1]]), rows, transpose_b=True)
+
+
+def _pick(logits: Tensor, candidates: Tensor) -> Tensor:
+    """(batch, targets, c) entries of (batch * targets, num_items) logits; flat, so that the gradient is cheap."""
+    starts = tf.range(tf.shape(logits, out_type=tf.int64)[0]) * logits.shape[1]
+    places = tf.cast(candidates, tf.int64) + tf.reshape(starts, tf.shape(candidates[..., :1]))
+    return tf.gather(tf.reshape(logits, [-1]), places)
 
 
 def uses_all_logits(num_items: int, num_candidates: int) -> bool:

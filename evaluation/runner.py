@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from evaluation.plan import describe_plan
 from evaluation.smoke import shrink
 from evaluation.store import Json, RunFolder, encode_name
 from evaluation.tables import all_files, as_text
-from evaluation.worker import command_for
+from evaluation.worker import command_for, environment_for
 
 SHARED_SETTINGS = ("dataset", "split", "evaluation")
 """What all models of a run have in common; results made with other ones can't stand in the same table."""
@@ -144,7 +145,7 @@ def _run_jobs(run: RunFolder, jobs: list[tuple[str, int]], arguments: argparse.N
         shutil.rmtree(folder.path, ignore_errors=True)
         seconds = arguments.time_limit * 60
         command = command_for(arguments.recipe, name, seed, data_dir, run, seconds, arguments.smoke)
-        if (code := _wait(subprocess.Popen(command))) == INTERRUPTED:
+        if (code := _wait(subprocess.Popen(command, env=environment_for(os.environ)))) == INTERRUPTED:
             print("stopped; finished models are kept, and the same command goes on with the rest", file=sys.stderr)
             raise KeyboardInterrupt
         if code != DONE:

@@ -7,11 +7,22 @@ import math
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.command import DONE, FAILED, INTERRUPTED, import_tensorflow, run_command
 from evaluation.store import RunFolder
+
+ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_ARENA_MAX": "1"}
+"""For glibc's malloc: keep freed memory for the next step instead of returning it to the system. A training step frees
+and asks for the same large arrays again and again, and fresh pages cost more than the arithmetic on them (on two CPU
+cores a step with all logits of MovieLens-1M took 0.4 s instead of 0.7 s). Values are not affected."""
+
+
+def environment_for(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a model's process; what the user has set stays."""
+    return ALLOCATOR | dict(environment)
 
 
 def command_for(

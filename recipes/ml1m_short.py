@@ -2,8 +2,8 @@
 `prior_start` brings in the first epochs of gBCE.
 
 Run:       python -m evaluation.run recipes/ml1m_short.py
-Expected:  NDCG@10 SASRec-Softmax above 0.12, gSASRec above 0.08, gSASRec-from-zero near Popularity
-Duration:  to be measured
+Expected:  NDCG@10 SASRec-Softmax 0.14, gSASRec 0.10, gSASRec-from-zero 0.02 (still at the level of Popularity)
+Duration:  about 20 minutes on two CPU cores
 """
 
 from aprec_like.datasets import MovieLens1M

@@ -16,5 +16,7 @@ class Softmax(FullLoss):
 
     def __call__(self, states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
         """The loss of every position; holds all logits."""
-        logits = tf.matmul(states, item_table, transpose_b=True)
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        # One product of two matrices: as a batch of products its gradient would hold a table per sequence.
+        logits = tf.matmul(tf.reshape(states, [-1, states.shape[-1]]), item_table, transpose_b=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(targets, [-1]), logits)
+        return tf.reshape(losses, tf.shape(targets))
