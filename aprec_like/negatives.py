@@ -51,7 +51,8 @@ class Negatives:
         draw = self._popular_draw(train) if self.by_popularity else self._uniform_draw(train)
 
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            batch, targets = tf.shape(positives)[0], tf.shape(positives)[1]
+            # Batches have static shapes, which a loop that draws again needs.
+            batch, targets = positives.shape
             shape = {"position": [batch, targets], "sequence": [batch, 1], "batch": [1, 1]}[self.shared_by]
             return draw([*shape, num_negatives], users, positives, seed)
 
@@ -62,7 +63,7 @@ class Negatives:
         if self.reject_history:
             sorted_items = _SortedItems(train)
 
-            def draw_unseen(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            def draw_unseen(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
                 rejected = sorted_items.of(users)
                 count = tf.reduce_sum(tf.cast(rejected < num_items, tf.int32), axis=1)[:, None, None]
                 places = _uniform_below(num_items - count, shape, seed)
@@ -71,11 +72,11 @@ class Negatives:
 
             return draw_unseen
 
-        def draw_other(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw_other(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             places = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
             return places + tf.cast(places >= positives[..., None], tf.int32)
 
-        def draw_any(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw_any(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             return tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32, alg="philox")
 
         return draw_other if self.reject_positive else draw_any
@@ -90,12 +91,12 @@ class Negatives:
                 return pairs.has(users, drawn)
             return drawn == positives[..., None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
 
-        def draw_once(shape: list[Tensor], seed: Tensor) -> Tensor:
+        def draw_once(shape: list[int], seed: Tensor) -> Tensor:
             count = train.num_interactions
             where = tf.random.stateless_uniform(shape, seed, maxval=count, dtype=tf.int64, alg="philox")
             return tf.gather(items, where)
 
-        def draw(shape: list[Tensor], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             def again(drawn: Tensor, is_rejected: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 turn_seed = tf.random.experimental.stateless_fold_in(seed, turn, alg="philox")
                 drawn = tf.where(is_rejected, draw_once(shape, turn_seed), drawn)
@@ -144,7 +145,7 @@ class _KnownPairs:
         return tf.reshape(tf.gather(self.keys, found), tf.shape(keys)) == keys
 
 
-def _uniform_below(limits: Tensor, shape: list[Tensor], seed: Tensor) -> Tensor:
+def _uniform_below(limits: Tensor, shape: list[int], seed: Tensor) -> Tensor:
     """Whole numbers from 0 to limit - 1; `limits` may differ by row."""
     bits = tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg="philox")
     # The product of 32 random bits and the limit, shifted back: uniform up to limit / 2**32.

@@ -36,6 +36,7 @@ class Rankings:
         logsumexps: (cases,) log of the sum of exp(score) over the catalogue, seen items included.
         top_items: (cases, depth) best items first, PADDING where there are fewer.
         top_scores: (cases, depth) their scores.
+        candidate_ranks: (cases,) the rank of the target among drawn candidates alone, where some were given.
     """
 
     ranks: Array
@@ -44,6 +45,7 @@ class Rankings:
     logsumexps: Array
     top_items: Array
     top_scores: Array
+    candidate_ranks: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ def rank(
     *,
     exclude_seen: bool,
     depth: int = 0,
+    candidates: Array | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Rankings:
     """Rank the whole catalogue for every case, in chunks of users.
@@ -75,6 +78,7 @@ def rank(
         held_out: whose targets to rank, and what is known before them.
         exclude_seen: leave out the items of the user's history; a target among them has no rank.
         depth: how many of the best items to keep.
+        candidates: (cases, n) items among which to rank the target as well.
         on_progress: called with the number of cases done after every chunk.
 
     Raises:
@@ -87,7 +91,10 @@ def rank(
     for start in range(0, len(held_out), chunk):
         histories = held_out.histories(start, start + chunk)
         seen = _seen_pairs(histories) if exclude_seen else np.zeros([0, 2], np.int32)
-        outcome = _rank_chunk(scorer.score(histories), held_out.targets[start : start + chunk], seen, depth)
+        scores, targets = scorer.score(histories), held_out.targets[start : start + chunk]
+        outcome = _rank_chunk(scores, targets, seen, depth)
+        if candidates is not None:
+            outcome += (_rank_among(scores, targets, candidates[start : start + chunk]),)
         is_finite, *values = (value.numpy() for value in outcome)
         if not is_finite:
             raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
@@ -125,3 +132,13 @@ def _rank_chunk(scores: Tensor, targets: Tensor, seen: Tensor, depth: int) -> tu
         tf.where(tf.math.is_finite(top_scores), top_items, PADDING),
         top_scores,
     )
+
+
+@tf.function(reduce_retracing=True)
+def _rank_among(scores: Tensor, targets: Tensor, candidates: Tensor) -> Tensor:
+    """(users,) the rank of the target among it and its candidates, ties half-way."""
+    target_scores = tf.gather(scores, targets, batch_dims=1)[:, None]
+    others = tf.gather(scores, candidates, batch_dims=1)
+    better = tf.math.count_nonzero(others > target_scores, axis=1, dtype=tf.int32)
+    equal = tf.math.count_nonzero(tf.equal(others, target_scores), axis=1, dtype=tf.int32)
+    return 1.0 + tf.cast(better, tf.float64) + tf.cast(equal, tf.float64) / 2

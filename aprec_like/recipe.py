@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aprec_like.candidates import UniformCandidates
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from aprec_like.losses import BPR, GBCE, BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
@@ -74,7 +75,7 @@ def gSASRec(
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
 
 
-def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 1_024, learning_rate: float = 0.05) -> Trained:
+def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, learning_rate: float = 0.05) -> Trained:
     """Matrix factorisation with the BPR loss as the gSASRec paper ran it (LightFM's defaults).
 
     Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets
@@ -101,11 +102,13 @@ class Evaluation:
         metrics: the columns of the table.
         exclude_seen: leave the items of a user's history out of the ranking.
         depth: how many of the best items are stored per user.
+        candidates: rank the target among drawn items too; gives every metric a second, not comparable, column.
     """
 
     metrics: tuple[Metric, ...] = (Recall(1), Recall(10), NDCG(10))
     exclude_seen: bool = True
     depth: int = 100
+    candidates: UniformCandidates | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -117,6 +120,17 @@ class Evaluation:
         if self.depth < 1:
             raise ValueError(f"Evaluation needs a depth of at least 1. Received: depth={self.depth}")
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the metrics, and of their sampled doubles."""
+        names = tuple(map(str, self.metrics))
+        return names + (tuple(map(sampled_name, names)) if self.candidates else ())
+
+
+def sampled_name(metric: str) -> str:
+    """The name of a metric of the rank among drawn candidates."""
+    return f"{metric} (sampled)"
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -127,6 +141,7 @@ class Recipe:
         split: what is learned from and what is predicted.
         models: by the name that stands in the table.
         evaluation: how they are judged.
+        groups: which models stand together in the table, by the name of the group; the others stand before them.
         seeds: of training; every model is trained once for each.
         published: a paper's numbers for these models, printed beside ours.
         literature: rows quoted from elsewhere, printed below the table and never tested.
@@ -136,6 +151,7 @@ class Recipe:
     models: Mapping[str, Trained | CountingModel]
     split: LeaveOneOut = field(default_factory=LeaveOneOut)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
     published: Numbers = field(default_factory=dict)
     literature: Numbers = field(default_factory=dict)
@@ -156,6 +172,9 @@ class Recipe:
                 )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError(f"Recipe needs distinct seeds of at least 0. Received: seeds={self.seeds}")
+        grouped = [name for names in self.groups.values() for name in names]
+        if set(grouped) - set(self.models) or len(set(grouped)) < len(grouped):
+            raise ValueError(f"Recipe needs groups of its own models, each in one group. Received: {self.groups}")
         if unknown := set(self.published) - set(self.models):
             raise ValueError(
                 f"Recipe needs published numbers of its own models; others belong in literature. "

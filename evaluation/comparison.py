@@ -61,6 +61,8 @@ class Comparison:
         family_size: how many tests were corrected for.
         num_users: how many users.
         exclude_seen: whether seen items were left out of the rankings.
+        num_candidates: among how many drawn items the sampled metrics rank; `None` without such metrics.
+        groups: names of the models that stand together, by the name of the group.
     """
 
     run: str
@@ -75,6 +77,8 @@ class Comparison:
     family_size: int
     num_users: int
     exclude_seen: bool
+    num_candidates: int | None
+    groups: dict[str, list[str]]
 
     def ranked(self, metric: str) -> list[str]:
         """Names of the models, best first by this metric."""
@@ -105,7 +109,7 @@ def compare_models(
     settings = run.read_recipe()
     if settings is None:
         raise InputError(f"{run.path}: is not a results folder (it has no recipe.json)")
-    available = tuple(settings["evaluation"]["metrics"])
+    available = tuple(settings["columns"])
     metrics = metrics or available
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
@@ -144,6 +148,8 @@ def compare_models(
         family_size=len(tests),
         num_users=num_users,
         exclude_seen=settings["evaluation"]["exclude_seen"],
+        num_candidates=(settings["evaluation"].get("candidates") or {}).get("num_candidates"),
+        groups=settings.get("groups", {}),
     )
 
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from aprec_like.interactions import PADDING, Interactions
 from aprec_like.models import CountingModel, Scorer
 from aprec_like.ranking import Rankings, rank
-from aprec_like.recipe import Evaluation, Recipe, Trained
+from aprec_like.recipe import Evaluation, Recipe, Trained, sampled_name
 from aprec_like.splits import Split
 from aprec_like.training import EpochRecord, train
 from evaluation.progress import Display, as_duration
@@ -37,11 +37,13 @@ def run_model(
     interactions = recipe.dataset.load(data_dir)
     split = recipe.split.split(interactions)
     scorer, history, training_status = _train(recipe, name, seed, split, folder, display, time_limit)
+    candidates = recipe.evaluation.candidates
     rankings = rank(
         scorer,
         split.test,
         exclude_seen=recipe.evaluation.exclude_seen,
         depth=recipe.evaluation.depth,
+        candidates=candidates.draw(split.train, split.test) if candidates else None,
         on_progress=lambda done: display.on_rank(done, len(split.test)),
     )
     per_user = tabulate_users(rankings, split, recipe.evaluation)
@@ -120,7 +122,10 @@ def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> 
         "sigmoid_sum": rankings.sigmoid_sums,
         "logsumexp": rankings.logsumexps,
     }
-    return pd.DataFrame(columns | {str(metric): metric.per_user(rankings.ranks) for metric in evaluation.metrics})
+    columns |= {str(metric): metric.per_user(rankings.ranks) for metric in evaluation.metrics}
+    if (ranks := rankings.candidate_ranks) is not None:
+        columns |= {sampled_name(str(metric)): metric.per_user(ranks) for metric in evaluation.metrics}
+    return pd.DataFrame(columns)
 
 
 def tabulate_top_items(rankings: Rankings, split: Split, interactions: Interactions) -> pd.DataFrame:
@@ -138,7 +143,7 @@ def tabulate_top_items(rankings: Rankings, split: Split, interactions: Interacti
 
 def summarise(per_user: pd.DataFrame, evaluation: Evaluation) -> Json:
     """Means with 95 % intervals over users."""
-    metrics = {str(metric): asdict(mean_interval(per_user[str(metric)].to_numpy())) for metric in evaluation.metrics}
+    metrics = {name: asdict(mean_interval(per_user[name].to_numpy())) for name in evaluation.columns}
     return {"metrics": metrics, "users": len(per_user)}
 
 

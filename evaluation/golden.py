@@ -5,31 +5,34 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Histories
+from aprec_like.interactions import MASK, PADDING, Array, Histories
 from aprec_like.losses import BCE, GBCE, FullLoss, SampledLoss, Softmax
-from aprec_like.models import Flavour, SASRec
+from aprec_like.models import BERT4Rec, Flavour, Network, SASRec
+from aprec_like.models.bert4rec import NUM_SPECIAL_ROWS, BERT4RecNetwork
 from aprec_like.models.sasrec import SASRecNetwork
 from aprec_like.objective import sampled_losses
 from aprec_like.ranking import NetworkScorer
 
 Vectors = dict[str, Array]
 
+AnyNetwork = TypeVar("AnyNetwork", bound=Network)
+
 
 def read_vectors(path: Path) -> Vectors:
-    """The arrays of a file; raises `InputError` if they are not what a SASRec file has."""
+    """The arrays of a file; raises `InputError` if it is of neither kind."""
     try:
         with np.load(path, allow_pickle=False) as file:
             vectors = dict(file)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: cannot be read as .npz: {error}") from error
-    if missing := {"item_embedding", "states", "scores", "history", "num_heads"} - set(vectors):
-        raise InputError(f"{path}: is not a file of SASRec vectors (it has no {', '.join(sorted(missing))})")
+    if not {"item_embedding", "word_embedding"} & set(vectors):
+        raise InputError(f"{path}: is not a file of vectors (it has neither item_embedding nor word_embedding)")
     return vectors
 
 
@@ -38,6 +41,21 @@ def relative_error(ours: Array, theirs: Array) -> float:
     if ours.shape != theirs.shape:
         return float("inf")
     return float(np.max(np.abs(ours - theirs)) / max(float(np.max(np.abs(theirs))), 1e-30))
+
+
+def compare(expected: Vectors) -> Iterator[tuple[str, Array, Array]]:
+    """Name, our value and the original's for everything in a file, whichever network it is of."""
+    return compare_bert4rec(expected) if "word_embedding" in expected else compare_sasrec(expected)
+
+
+def compare_bert4rec(expected: Vectors) -> Iterator[tuple[str, Array, Array]]:
+    """Hidden states of all positions, and scores at the last."""
+    network = build_bert4rec(expected)
+    tokens = expected["input_tokens"]
+    items = np.where(tokens == expected["pad_token"], PADDING, np.where(tokens == expected["mask_token"], MASK, tokens))
+    states = network(items.astype(np.int32))
+    yield "hidden_states", states.numpy(), expected["hidden_states"]
+    yield "scores", tf.matmul(states[:, -1], network.item_table, transpose_b=True).numpy(), expected["scores"]
 
 
 def compare_sasrec(expected: Vectors) -> Iterator[tuple[str, Array, Array]]:
@@ -103,15 +121,33 @@ def build_sasrec(vectors: Vectors) -> SASRecNetwork:
             table_initializer="zeros",
         ),
     ).build(num_items)
+    return _with_weights(network, vectors)
+
+
+def build_bert4rec(vectors: Vectors) -> BERT4RecNetwork:
+    """A BERT4Rec network with the weights of a file."""
+    num_rows, dim = vectors["word_embedding"].shape
+    network = BERT4Rec(
+        max_length=int(vectors["position_ids"][-1]),
+        embedding_dim=dim,
+        num_layers=sum(name.endswith("/query_kernel") for name in vectors),
+        num_heads=int(vectors["num_heads"]),
+        feed_forward_dim=vectors["layer0/ffn1_kernel"].shape[1],
+        is_padding_attended=bool(vectors["padding_is_attended"]),
+    ).build(num_rows - NUM_SPECIAL_ROWS)
+    return _with_weights(network, vectors | {"token_type_embedding": vectors["token_type_embedding_row0"][None]})
+
+
+def _with_weights(network: AnyNetwork, vectors: Vectors) -> AnyNetwork:
+    """The network with its variables set to those of a file; tables may have further rows behind, which stay zero."""
     for name, variable in named_variables(network).items():
-        # Our tables have rows for special tokens behind the items.
         values = np.zeros(variable.shape, np.float32)
         values[: len(vectors[name])] = vectors[name]
         variable.assign(values)
     return network
 
 
-def named_variables(network: SASRecNetwork) -> dict[str, Any]:
+def named_variables(network: Network) -> dict[str, Any]:
     """The network's variables by their names in the files: `block0/query/kernel` is `block0/query_kernel`."""
     named = {}
     for variable in network.trainable_variables:

@@ -1,6 +1,6 @@
 """Our networks against vectors that the original code computed: the largest relative error per file.
 
-python -m evaluation.parity tests/golden/sasrec_*.npz
+python -m evaluation.parity tests/golden/*.npz
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def main() -> int:
     """Compare with the files that the command line names."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.golden import compare_sasrec, read_vectors, relative_error
+    from evaluation.golden import compare, read_vectors, relative_error
 
     vectors = [read_vectors(path) for path in arguments.files]
     is_equal = True
     for path, expected in zip(arguments.files, vectors, strict=True):
         try:
-            errors = {name: relative_error(ours, theirs) for name, ours, theirs in compare_sasrec(expected)}
+            errors = {name: relative_error(ours, theirs) for name, ours, theirs in compare(expected)}
         except KeyError as error:
-            raise InputError(f"{path}: is not a complete file of SASRec vectors (it has no {error})") from error
+            raise InputError(f"{path}: is not a complete file of vectors (it has no {error})") from error
         worst = max(errors, key=lambda name: errors[name])
         # Written so that a NaN is a failure.
         passes = all(error <= TOLERANCE for error in errors.values())

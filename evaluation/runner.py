@@ -90,7 +90,7 @@ def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, 
         f"{interactions.num_interactions:,} interactions",
         file=sys.stderr,
     )
-    settings = describe(recipe)
+    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
     kept = {name for name, seed, folder in run.models() if folder.is_finished() and (name, seed) not in redone}
     if kept:
         _check_unchanged(run, settings, dataset, kept)

@@ -33,6 +33,9 @@ def caption(comparison: Comparison) -> str:
         + ("excluded" if comparison.exclude_seen else "included"),
         "best in bold, second underlined",
     ]
+    if comparison.num_candidates:
+        drawn = f"the target among itself and {comparison.num_candidates} drawn items"
+        sentences.insert(1, f"(sampled): {drawn}, not comparable with rankings of the catalogue")
     if max(seeds, default=1) > 1:
         sentences.append(
             f"means over {' or '.join(map(str, sorted(seeds)))} seeds; tests are conditional on these seeds"
@@ -186,11 +189,17 @@ def _blocks(
 
     blocks = [
         [[escape(title) for title in header]],
-        [own_line(row) for row in rows],
+        *([own_line(row) for row in group] for group in _grouped(comparison)),
         [own_line(row) for row in bounds],
         [quoted_line(name, values) for name, values in comparison.literature.items()],
     ]
     return [block for block in blocks if block]
+
+
+def _grouped(comparison: Comparison) -> list[list[Row]]:
+    """The rows group by group; those without a group come first."""
+    group_of = {name: group for group, names in comparison.groups.items() for name in names}
+    return [[row for row in comparison.rows if group_of.get(row.name) == group] for group in (None, *comparison.groups)]
 
 
 def _ruled(blocks: list[list[str]], rule: str) -> list[str]:

@@ -15,6 +15,7 @@ SETTINGS = {
     "split": {},
     "evaluation": {"metrics": ["NDCG@10", "Recall@10"], "exclude_seen": True},
     "models": {"A_B & 50%": {}, "Best": {}, "Second": {}, "Never": {}, "Oracle": {"class": "Oracle"}},
+    "columns": ["NDCG@10", "Recall@10"],
     "published": {"Best": {"NDCG@10": 0.3}},
     "literature": {"Quoted": {"NDCG@10": 0.99}},
 }

@@ -1,0 +1,42 @@
+"""MovieLens-1M: SASRec as its authors ran it (Kang and McAuley, ICDM 2018), their evaluation included.
+
+Every user's last item is the test target and the one before it is kept out of training. The paper ranks the target
+among 100 drawn items: the columns marked (sampled). Beside them stands the ranking of the whole catalogue.
+
+Run:       python -m evaluation.run recipes/ml1m_sasrec_original.py
+Expected:  Recall@10 (sampled) 0.8245, NDCG@10 (sampled) 0.5905 (the SASRec paper, which calls Recall@10 Hit@10)
+Duration:  ORIGINAL_DURATION
+"""
+
+from aprec_like.candidates import UniformCandidates
+from aprec_like.datasets import MovieLens1M
+from aprec_like.losses import BCE
+from aprec_like.metrics import NDCG, Recall
+from aprec_like.models import ORIGINAL_FLAVOUR, Popularity, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.optimizers import Adam
+from aprec_like.recipe import Evaluation, Recipe, Trained
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Training
+
+recipe = Recipe(
+    dataset=MovieLens1M(),
+    split=LeaveOneOut(num_validation_users=6_040),
+    models={
+        "Popularity": Popularity(),
+        "SASRec": Trained(
+            SASRec(max_length=200, embedding_dim=50, dropout_rate=0.2, flavour=ORIGINAL_FLAVOUR),
+            BCE(num_negatives=1, is_averaged=False),
+            Training(
+                batch_size=128,
+                max_epochs=201,
+                early_stopping=None,
+                optimizer=Adam(learning_rate=1e-3, beta_2=0.98, epsilon=1e-8),
+                with_replacement=True,
+            ),
+            Negatives(reject_history=True),
+        ),
+    },
+    evaluation=Evaluation(metrics=(Recall(10), NDCG(10)), candidates=UniformCandidates(100)),
+    published={"SASRec": {"Recall@10 (sampled)": 0.8245, "NDCG@10 (sampled)": 0.5905}},
+)
