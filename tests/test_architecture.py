@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LIBRARY = [
-    "errors", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives", "losses",
-    "models", "objective", "ranking", "calibration", "optimizers", "training", "recipe",
+    "errors", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
+    "losses", "models", "objective", "ranking", "calibration", "optimizers", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "comparison", "tables", "plots", "environment", "progress", "smoke", "plan",

@@ -84,7 +84,7 @@ class BERT4Rec(NeuralModel):
     def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> BERT4RecNetwork:
         """A network with fresh weights."""
         network = BERT4RecNetwork(self, num_items, logit_offset)
-        network.project(network(tf.zeros([1, self.max_length], tf.int32)))
+        network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
     def examples(self) -> MaskedExamples:
@@ -131,6 +131,8 @@ class BERT4RecNetwork(Network):
         if settings.has_head:
             self.head_dense = _dense(settings.embedding_dim, "head_dense", activation=_gelu)
             self.head_norm = _layer_norm("head_norm")
+            for layer in (self.head_dense, self.head_norm):
+                layer.build((None, None, settings.embedding_dim))
             self.item_bias = self.add_weight(shape=(num_items,), initializer="zeros", name="item_bias")
 
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:

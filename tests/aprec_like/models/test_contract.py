@@ -1,0 +1,161 @@
+"""What every model must do, whatever it is."""
+
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+
+from aprec_like.errors import InputError
+from aprec_like.interactions import Histories
+from aprec_like.losses import GBCE, SampledSoftmax, Softmax
+from aprec_like.models import BERT4Rec, MarkovChain, MatrixFactorisation, Popularity, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.optimizers import Adam
+from aprec_like.ranking import NetworkScorer, rank
+from aprec_like.recipe import MFBPR, Trained
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import EarlyStopping, Training, train
+from tests.conftest import NUM_ITEMS, circle_sequences, interactions_from
+
+SASREC = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
+BERT4REC = BERT4Rec(
+    max_length=8, embedding_dim=16, num_layers=1, feed_forward_dim=32, dropout_rate=0.0, is_padding_attended=False
+)
+NETWORKS = {
+    "SASRec": SASREC,
+    "BERT4Rec": BERT4REC,
+    "BERT4Rec, padding attended": replace(BERT4REC, is_padding_attended=True),
+    "BERT4Rec, head": replace(BERT4REC, has_head=True),
+    "MatrixFactorisation": MatrixFactorisation(16),
+}
+SEQUENCE_NETWORKS = {name: model for name, model in NETWORKS.items() if name != "MatrixFactorisation"}
+TRAINING = Training(
+    batch_size=32, max_epochs=60, early_stopping=EarlyStopping(patience=25), optimizer=Adam(learning_rate=0.01)
+)
+
+
+def by_name(models):
+    return pytest.mark.parametrize("model", models.values(), ids=list(models))
+
+
+def random_scorer(model, num_users=30, seed=0):
+    """All weights random, so that no part of the network is idle."""
+    network = model.build(NUM_ITEMS, num_users=num_users)
+    random = np.random.default_rng(seed)
+    network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
+    return NetworkScorer(network)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return interactions_from(circle_sequences(200), NUM_ITEMS)
+
+
+@pytest.fixture(scope="module")
+def split(data):
+    return LeaveOneOut(num_validation_users=50).split(data)
+
+
+@by_name(NETWORKS)
+def test_scores_have_a_row_per_user_and_a_column_per_item(model, data):
+    assert random_scorer(model).score(data.histories(np.arange(7))).shape == (7, NUM_ITEMS)
+
+
+@by_name(NETWORKS)
+def test_a_batch_scores_like_its_users_one_by_one(model, data):
+    scorer = random_scorer(model)
+    together = scorer.score(data.histories(np.arange(7))).numpy()
+    alone = [scorer.score(data.histories(np.array([user]))).numpy()[0] for user in range(7)]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+@by_name(NETWORKS)
+def test_the_number_of_parameters_is_known_without_building(model):
+    network = model.build(NUM_ITEMS, num_users=30)
+    assert network.count_params() == model.num_parameters(NUM_ITEMS, 30)
+
+
+@by_name(NETWORKS)
+def test_the_same_seed_builds_the_same_network(model, data):
+    scores = []
+    for seed in (1, 1, 2):
+        keras.utils.set_random_seed(seed)
+        scorer = NetworkScorer(model.build(NUM_ITEMS, num_users=30))
+        scores.append(scorer.score(data.histories(np.arange(5))).numpy())
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert np.abs(scores[0] - scores[2]).max() > 0
+
+
+@by_name(NETWORKS)
+def test_weights_survive_saving(model, data, tmp_path):
+    scorer, other = random_scorer(model, seed=1), random_scorer(model, seed=2)
+    scorer.network.save_weights(tmp_path / "best.weights.h5")
+    other.network.load_weights(tmp_path / "best.weights.h5")
+    histories = data.histories(np.arange(5))
+    np.testing.assert_array_equal(scorer.score(histories), other.score(histories))
+
+
+@by_name(SEQUENCE_NETWORKS)
+def test_more_room_for_padding_changes_a_score_only_where_padding_is_attended(model, data):
+    """The same weights in a network with a longer window; its last positions are those of the shorter one."""
+    short, long = random_scorer(model), random_scorer(replace(model, max_length=12))
+    for ours, theirs in zip(short.network.trainable_variables, long.network.trainable_variables, strict=True):
+        if ours.shape == theirs.shape:
+            theirs.assign(ours)
+        else:  # the position table: SASRec ends at row max_length - 1, BERT4Rec at row max_length
+            last, longer = (8, 12) if isinstance(model, SASRec) else (9, 13)
+            values = theirs.numpy()
+            values[longer - 8 : longer] = ours.numpy()[last - 8 : last]
+            theirs.assign(values)
+    histories = Histories(np.array([3, 4, 5, 9, 10], np.int32), np.array([0, 3, 5]))
+    difference = np.abs(short.score(histories).numpy() - long.score(histories).numpy()).max()
+    is_attended = isinstance(model, BERT4Rec) and model.is_padding_attended
+    assert difference > 1e-3 if is_attended else difference < 1e-4
+
+
+LEARNERS = {
+    "SASRec, softmax": Trained(SASREC, Softmax(), TRAINING),
+    "SASRec, sampled softmax": Trained(SASREC, SampledSoftmax(8), TRAINING),
+    "SASRec, corrected": Trained(SASREC, SampledSoftmax(8, is_corrected=True), TRAINING),
+    "SASRec, shared": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(shared_by="batch")),
+    "SASRec, popularity": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(by_popularity=True, reject_positive=True)),
+    "BERT4Rec, softmax": Trained(BERT4REC, Softmax(), TRAINING),
+    "BERT4Rec, gBCE": Trained(BERT4REC, GBCE(8, 0.5), TRAINING, Negatives(shared_by="sequence")),
+    "BERT4Rec, head": Trained(replace(BERT4REC, has_head=True), SampledSoftmax(8), TRAINING),
+}
+
+
+@pytest.mark.parametrize("trained", LEARNERS.values(), ids=list(LEARNERS))
+def test_the_next_item_on_a_circle_is_learned_with_any_loss(trained, split):
+    outcome = train(trained.model, trained.loss, trained.training, split, seed=1, negatives=trained.negatives)
+    assert np.mean(rank(outcome.scorer, split.test, exclude_seen=True).ranks == 1) > 0.6  # by chance 0.05
+
+
+def test_the_markov_chain_knows_the_circle_and_popularity_does_not(split):
+    models = (MarkovChain(), Popularity())
+    chain, popularity = (rank(model.fit(split.test.known), split.test, exclude_seen=True).ranks for model in models)
+    assert np.mean(chain == 1) > 0.99
+    assert np.mean(popularity == 1) < 0.3
+
+
+def test_the_markov_chain_falls_back_on_popularity():
+    known = interactions_from([[0, 1, 2], [0, 2], [2, 3]], 5)
+    scores = MarkovChain().fit(known).score(Histories(np.array([0, 4], np.int32), np.array([0, 1, 2, 2])))
+    assert scores[0].argsort()[::-1].tolist()[:2] == [2, 1]  # both followed 0 once; 2 is more popular
+    assert scores[1].argmax() == scores[2].argmax() == 2  # nothing followed 4, and nothing is known of the third user
+
+
+def test_matrix_factorisation_learns_who_likes_what():
+    """Two crowds with items of their own; each user is asked for an item of the same crowd."""
+    random = np.random.default_rng(0)
+    sequences = [random.permutation(np.arange(10) + 10 * (user % 2))[:6].tolist() for user in range(100)]
+    split = LeaveOneOut(20).split(interactions_from(sequences, 20))
+    trained = MFBPR(embedding_dim=8, epochs=30, batch_size=64)
+    outcome = train(trained.model, trained.loss, trained.training, split, seed=1, negatives=trained.negatives)
+    ranks = rank(outcome.scorer, split.test, exclude_seen=True).ranks
+    assert np.mean(ranks <= 5) > 0.95  # of ten items of the crowd, five are seen
+    assert outcome.history[-1].validation is None
+    assert outcome.best.epoch == 30
+    with pytest.raises(InputError, match="not for a new history"):
+        outcome.scorer.score(Histories(np.array([1], np.int32), np.array([0, 1])))
