@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from aprec_like.batches import Tensor
+from aprec_like.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class BinaryLoss(SampledLoss):
 
     def sampling_rate(self, num_items: int) -> float:
         """Alpha = k / (|I| - 1)."""
+        if num_items < 2:
+            raise InputError(f"a sampled loss needs at least 2 items to tell apart. Received: {num_items}")
         return self.num_negatives / (num_items - 1)
 
     def power(self, num_items: int) -> float:

@@ -182,7 +182,10 @@ class SASRecBlock(keras.layers.Layer):
 
     def call(self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None) -> Tensor:
         """(batch, length, dim) from (batch, length, dim) states and (batch, length, length) visibility."""
-        drop = lambda values, place: dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)  # noqa: E731
+
+        def drop(values: Tensor, place: int) -> Tensor:
+            return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
+
         normed = self.norm1(states)
         weights = attention_weights(self._heads(self.query(normed)), self._heads(self.key(states)), is_visible)
         attended = tf.matmul(drop(weights, 0), self._heads(self.value(states)))

@@ -19,7 +19,7 @@ def learned_sigmoids(loss, negatives, steps=300):
     """The sigmoids that Adam finds; positives stand in the batch in proportion to P, negatives are drawn."""
     copies = max(1, 8 // loss.num_negatives)
     positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS)[None], tf.int32)
-    sampler = negatives.sampler(interactions_from([[0]], NUM_ITEMS), loss.num_negatives)
+    sampler = negatives.sampler(interactions_from([[0, 1]], NUM_ITEMS), loss.num_negatives)
     logits = tf.Variable(tf.fill([NUM_ITEMS], prior_logit(loss, NUM_ITEMS, negatives)))
     schedule = keras.optimizers.schedules.CosineDecay(0.15, steps)
     optimizer = keras.optimizers.Adam(schedule, beta_2=0.99)

@@ -12,7 +12,7 @@ NUM_ITEMS = 10
 
 def draw(negatives, positives, histories=None, count=4000, seed=(1, 2)):
     """Draws for as many users as there are rows of positives, with their training histories."""
-    train = interactions_from(histories or [[0]] * len(positives), NUM_ITEMS)
+    train = interactions_from(histories or [[0, 1]] * len(positives), NUM_ITEMS)
     sampler = negatives.sampler(train, count)
     users = tf.range(len(positives), dtype=tf.int64)
     return sampler(users, tf.constant(positives), tf.constant(seed, tf.int64)).numpy()
@@ -111,6 +111,11 @@ def test_a_sequence_shares_negatives_that_avoid_its_history():
 def test_impossible_laws_are_refused(settings):
     with pytest.raises(ValueError, match="Negatives"):
         Negatives(**settings)
+
+
+def test_a_single_item_has_no_negatives():
+    with pytest.raises(InputError, match="at least 2 items"):
+        Negatives().sampler(interactions_from([[0], [0]], 3), 1)
 
 
 @pytest.mark.parametrize("by_popularity", [True, False])

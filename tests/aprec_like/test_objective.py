@@ -20,7 +20,7 @@ def batch_of(items, targets):
 
 
 def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
-    train = interactions_from([[1], [1]], network.num_items)
+    train = interactions_from([[1], [2]], network.num_items)
     objective = make_objective(loss, negatives or Negatives(), train)
     return float(objective(network, batch, tf.constant(seed, tf.int64)))
 
@@ -90,7 +90,7 @@ def test_sharing_does_not_change_the_expected_loss():
     batch = batch_of([[1, 2, 3, 4], [5, 6, 7, 8]], [[2, 3, 4, 5], [6, 7, 8, 9]])
     means = {}
     for shared_by in ("position", "sequence", "batch"):
-        train = interactions_from([[1], [1]], 12)
+        train = interactions_from([[1], [2]], 12)
         objective = tf.function(make_objective(GBCE(4, 0.5), Negatives(shared_by=shared_by), train))
         values = [float(objective(network, batch, tf.constant([seed, 1], tf.int64))) for seed in range(600)]
         means[shared_by] = (np.mean(values), np.std(values) / np.sqrt(len(values)))

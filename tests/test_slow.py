@@ -1,0 +1,43 @@
+"""Real data and minutes of training: `APREC_LIKE_DATA=<folder with MovieLens-1M> python -m pytest -m slow`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aprec_like.datasets import MovieLens1M
+from aprec_like.datasets.download import default_data_dir
+
+ROOT = Path(__file__).parent.parent
+
+
+def mean_ndcg(results: Path, model: str, seed: int = 1) -> float:
+    metrics = json.loads((results / model / f"seed_{seed}" / "metrics.json").read_text())
+    return metrics["metrics"]["NDCG@10"]["mean"]
+
+
+def run(recipe: str, results: Path, *options: str) -> Path:
+    command = [sys.executable, "-m", "evaluation.run", f"recipes/{recipe}.py", "--results", str(results), *options]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return results / recipe
+
+
+@pytest.mark.slow
+def test_short_training_learns_movielens_and_prior_start_helps(tmp_path):
+    if not MovieLens1M().is_on_disk(default_data_dir()):
+        pytest.skip("MovieLens-1M is not in the data folder")
+    results = run("ml1m_short", tmp_path)
+    assert mean_ndcg(results, "SASRec-Softmax") > 0.12
+    assert mean_ndcg(results, "gSASRec") > 0.08
+    assert mean_ndcg(results, "gSASRec-from-zero") < 0.05
+    assert mean_ndcg(results, "Popularity") == pytest.approx(0.0178, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_no_model_beats_the_oracle_over_five_seeds(tmp_path):
+    results = run("quickstart", tmp_path, "--seeds", "1", "2", "3", "4", "5")
+    for model in ("SASRec", "gSASRec"):
+        mean = sum(mean_ndcg(results, model, seed) for seed in range(1, 6)) / 5
+        assert mean_ndcg(results, "Popularity") < mean < mean_ndcg(results, "Oracle")
