@@ -8,7 +8,7 @@ Duration:  4.5 minutes on two CPU cores
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.losses import BCE
 from aprec_like.metrics import NDCG, Recall
-from aprec_like.models import MarkovChain, Oracle, Popularity, SASRec
+from aprec_like.models import Oracle, Popularity, SASRec
 from aprec_like.optimizers import Adam
 from aprec_like.recipe import Evaluation, Recipe, Trained, gSASRec
 from aprec_like.training import EarlyStopping, Training
@@ -26,7 +26,6 @@ recipe = Recipe(
     dataset=data,
     models={
         "Popularity": Popularity(),
-        "Markov": MarkovChain(),
         "SASRec": Trained(SASRec(**small), BCE(num_negatives=1), training, prior_start=True),
         "gSASRec": gSASRec(training, num_negatives=64, calibration=0.75, prior_start=True, **small),
         "Oracle": Oracle(data),
