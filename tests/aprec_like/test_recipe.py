@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from aprec_like.datasets import TextFile
+from aprec_like.datasets import Simulated, TextFile
 from aprec_like.errors import InputError
-from aprec_like.losses import GBCE, Softmax
+from aprec_like.losses import GBCE, SampledSoftmax, Softmax
 from aprec_like.metrics import NDCG
-from aprec_like.models import Popularity, SASRec
+from aprec_like.models import Oracle, Popularity, SASRec
+from aprec_like.negatives import Negatives
 from aprec_like.recipe import Evaluation, Recipe, Trained, describe, gSASRec, load_recipe
 from aprec_like.training import Training
 
@@ -104,11 +105,34 @@ def test_settings_are_described_completely():
         ({"seeds": ()}, "distinct seeds"),
         ({"published": {"Other": {"NDCG@10": 0.1}}}, "belong in literature. Received: Other"),
         ({"evaluation": Evaluation}, "evaluation"),
+        ({"groups": {"a": ("Other",)}}, "groups of its own models"),
+        ({"groups": {"a": ("Popularity",), "b": ("Popularity",)}}, "each in one group"),
     ],
 )
 def test_inconsistent_recipes_are_refused(settings, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Recipe(dataset=TextFile("x"), models={"Popularity": Popularity()}, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": Softmax(), "prior_start": True}, "binary loss"),
+        ({"loss": GBCE(), "prior_start": True, "negatives": Negatives(by_popularity=True)}, "uniform negatives"),
+        (
+            {"loss": SampledSoftmax(4, is_corrected=True), "negatives": Negatives(by_popularity=True)},
+            "uniform negatives",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Trained(model=SASRec(), training=Training(), **settings)
+
+
+def test_an_oracle_must_be_of_the_recipes_own_data():
+    with pytest.raises(ValueError, match="its own dataset"):
+        Recipe(dataset=Simulated(seed=1), models={"Oracle": Oracle(Simulated(seed=2))})
 
 
 def test_a_metric_stands_once():

@@ -9,6 +9,7 @@ import pytest
 from evaluation import compare, run
 
 RECIPE = """
+from aprec_like.candidates import UniformCandidates
 from aprec_like.datasets import TextFile
 from aprec_like.losses import GBCE, Softmax
 from aprec_like.metrics import NDCG, Recall
@@ -27,7 +28,7 @@ recipe = Recipe(
         "Popularity": Popularity(),
         "SASRec": Trained(small, Softmax(), training),
     },
-    evaluation=Evaluation(metrics=(Recall(1), NDCG(10)), depth=5),
+    evaluation=Evaluation(metrics=(Recall(1), NDCG(10)), depth=5, candidates=UniformCandidates(5)),
 )
 """
 
@@ -77,7 +78,9 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     per_user = desk.per_user("SASRec")
     assert list(per_user) == [
         "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
+        "Recall@1 (sampled)", "NDCG@10 (sampled)",
     ]  # fmt: skip
+    assert per_user["Recall@1 (sampled)"].mean() >= per_user["Recall@1"].mean()
     metrics = json.loads((desk.results / "SASRec/seed_1/metrics.json").read_text())
     assert metrics["users"] == len(per_user) == 200
     assert metrics["metrics"]["NDCG@10"]["mean"] == pytest.approx(per_user["NDCG@10"].mean())
@@ -153,9 +156,9 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:12"),
-        (("import GBCE", "import Missing"), (), "circle_recipe.py:3: ImportError"),
-        (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:3: ImportError"),
+        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:13"),
+        (("import GBCE", "import Missing"), (), "circle_recipe.py:4: ImportError"),
+        (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:4: ImportError"),
         (("Softmax(), training", "GBCE(4, 1.5), training"), (), "calibration=1.5"),
         (('"circle.txt"', '"nothing.txt"'), (), "nothing.txt"),
         (('"circle.txt"', '"broken.txt"'), (), "broken.txt:17"),

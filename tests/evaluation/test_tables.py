@@ -138,6 +138,16 @@ def test_the_oracle_stands_below_a_rule_and_is_never_best_or_tested(run):
     assert "Oracle" not in tables.significance_csv(comparison)
 
 
+def test_groups_stand_between_rules_and_sampled_metrics_are_marked_as_not_comparable(run):
+    evaluation = SETTINGS["evaluation"] | {"candidates": {"num_candidates": 100}}
+    run.write_recipe(b"", SETTINGS | {"groups": {"ours": ["Second", "Best"]}, "evaluation": evaluation})
+    text = tables.as_text(compare_models(run))
+    starts = [line.split("  ")[0] for line in text.splitlines() if line and not line.startswith("Means")]
+    rule = next(start for start in starts if set(start) == {"-"})
+    assert starts[:8] == ["Model", rule, "A_B & 50%", rule, "Best", "Second", rule, "Quoted (quoted)"]
+    assert "(sampled): the target among itself and 100 drawn items, not comparable" in text
+
+
 def test_a_folder_without_a_run_and_an_unknown_metric_are_refused(run, tmp_path):
     with pytest.raises(InputError, match="is not a results folder"):
         compare_models(RunFolder(tmp_path / "nothing"))
