@@ -48,8 +48,9 @@ class Negatives:
 
     def sampler(self, train: Interactions, num_negatives: int) -> Sampler:
         """A function that draws `num_negatives` items, in the graph, from the catalogue of the training data."""
-        if np.count_nonzero(train.item_counts()) < 2:
-            raise InputError("negatives need training data with at least 2 items. Received: fewer")
+        drawable = np.count_nonzero(train.item_counts()) if self.by_popularity else train.num_items
+        if drawable < 2:
+            raise InputError(f"negatives need at least 2 items to draw from. Received: {drawable}")
         draw = self._popular_draw(train) if self.by_popularity else self._uniform_draw(train)
 
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:

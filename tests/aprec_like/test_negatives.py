@@ -113,9 +113,10 @@ def test_impossible_laws_are_refused(settings):
         Negatives(**settings)
 
 
-def test_a_single_item_has_no_negatives():
+@pytest.mark.parametrize(("by_popularity", "num_items"), [(False, 1), (True, 3)])
+def test_a_single_item_has_no_negatives(by_popularity, num_items):
     with pytest.raises(InputError, match="at least 2 items"):
-        Negatives().sampler(interactions_from([[0], [0]], 3), 1)
+        Negatives(by_popularity=by_popularity).sampler(interactions_from([[0], [0]], num_items), 1)
 
 
 @pytest.mark.parametrize("by_popularity", [True, False])
