@@ -31,7 +31,7 @@ class UniformCandidates:
             raise ValueError(f"UniformCandidates needs at least 1 candidate. Received: {self.num_candidates}")
 
     def draw(self, train: Interactions, held_out: HeldOut) -> Array:
-        """(cases, num_candidates) items; a target that is not in training may be among them."""
+        """(cases, num_candidates) items; the target may be among them, and then counts as nothing."""
         items, offsets = train.distinct_items()
         users = held_out.users
         counts = np.diff(offsets)

@@ -136,9 +136,10 @@ def _rank_chunk(scores: Tensor, targets: Tensor, seen: Tensor, depth: int) -> tu
 
 @tf.function(reduce_retracing=True)
 def _rank_among(scores: Tensor, targets: Tensor, candidates: Tensor) -> Tensor:
-    """(users,) the rank of the target among it and its candidates, ties half-way."""
+    """(users,) the rank of the target among it and its candidates, ties half-way; it is no candidate to itself."""
     target_scores = tf.gather(scores, targets, batch_dims=1)[:, None]
     others = tf.gather(scores, candidates, batch_dims=1)
-    better = tf.math.count_nonzero(others > target_scores, axis=1, dtype=tf.int32)
-    equal = tf.math.count_nonzero(tf.equal(others, target_scores), axis=1, dtype=tf.int32)
+    is_other = candidates != tf.cast(targets, candidates.dtype)[:, None]
+    better = tf.math.count_nonzero(is_other & (others > target_scores), axis=1, dtype=tf.int32)
+    equal = tf.math.count_nonzero(is_other & tf.equal(others, target_scores), axis=1, dtype=tf.int32)
     return 1.0 + tf.cast(better, tf.float64) + tf.cast(equal, tf.float64) / 2

@@ -36,6 +36,8 @@ def test_the_target_is_ranked_among_its_candidates_alone():
     ranked = rank(scores, cases, exclude_seen=False, candidates=np.array([[0, 3, 4, 4]]))
     assert ranked.ranks.tolist() == [3.5]
     assert ranked.candidate_ranks.tolist() == [2.5]
+    with_itself = rank(scores, cases, exclude_seen=False, candidates=np.array([[0, 2, 2, 4]]))
+    assert with_itself.candidate_ranks.tolist() == [2]
     assert rank(scores, cases, exclude_seen=False).candidate_ranks is None
 
 

@@ -80,7 +80,7 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
         "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
         "Recall@1 (sampled)", "NDCG@10 (sampled)",
     ]  # fmt: skip
-    assert per_user["Recall@1 (sampled)"].mean() >= per_user["Recall@1"].mean()
+    assert per_user["Recall@1 (sampled)"].mean() > 0.9
     metrics = json.loads((desk.results / "SASRec/seed_1/metrics.json").read_text())
     assert metrics["users"] == len(per_user) == 200
     assert metrics["metrics"]["NDCG@10"]["mean"] == pytest.approx(per_user["NDCG@10"].mean())
@@ -156,7 +156,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:13"),
+        (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:14"),
         (("import GBCE", "import Missing"), (), "circle_recipe.py:4: ImportError"),
         (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:4: ImportError"),
         (("Softmax(), training", "GBCE(4, 1.5), training"), (), "calibration=1.5"),
