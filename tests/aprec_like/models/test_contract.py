@@ -115,7 +115,6 @@ def test_more_room_for_padding_changes_a_score_only_where_padding_is_attended(mo
 
 
 LEARNERS = {
-    "SASRec, softmax": Trained(SASREC, Softmax(), TRAINING),
     "SASRec, sampled softmax": Trained(SASREC, SampledSoftmax(8), TRAINING),
     "SASRec, corrected": Trained(SASREC, SampledSoftmax(8, is_corrected=True), TRAINING),
     "SASRec, shared": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(shared_by="batch")),
