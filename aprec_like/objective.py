@@ -13,7 +13,7 @@ from aprec_like.models import Network
 from aprec_like.negatives import Negatives
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 100
-"""A product with the whole table costs as much as gathering about this many times fewer rows (measured on CPU)."""
+"""Up to this many items per candidate all logits are computed. A guess: only a ratio of 16 was timed, 3x faster."""
 
 DROPOUT, NEGATIVES = 0, 1
 """What a step draws random numbers for."""
