@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -65,6 +66,7 @@ class Interactions:
         user_ids: (users,) the source's name of each user.
         item_ids: (num_items,) the source's name of each item of the catalogue, whether or not it occurs.
         timestamps: (interactions,) seconds, where the source has them.
+        ratings: (interactions,) what users said of the items, where the source has it.
         user_columns: further (users,) columns, by name.
         item_columns: further (num_items,) columns, by name, such as titles.
     """
@@ -74,12 +76,18 @@ class Interactions:
     user_ids: Array
     item_ids: Array
     timestamps: Array | None = None
+    ratings: Array | None = None
     user_columns: Mapping[str, Array] = field(default_factory=dict)
     item_columns: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def from_ids(
-        cls, users: Array, items: Array, timestamps: Array | None = None, item_ids: Array | None = None
+        cls,
+        users: Array,
+        items: Array,
+        timestamps: Array | None = None,
+        ratings: Array | None = None,
+        item_ids: Array | None = None,
     ) -> Interactions:
         """Interactions from one row per event.
 
@@ -90,21 +98,22 @@ class Interactions:
             users: (interactions,) ids of users.
             items: (interactions,) ids of items.
             timestamps: (interactions,) or `None`.
+            ratings: (interactions,) or `None`.
             item_ids: (num_items,) sorted ids of the declared catalogue; by default the distinct `items`.
         """
-        user_ids, user_rows = np.unique(users, return_inverse=True)
+        user_rows, user_ids = pd.factorize(users, sort=True)
         if item_ids is None:
-            item_ids, item_numbers = np.unique(items, return_inverse=True)
+            item_numbers, item_ids = pd.factorize(items, sort=True)
         else:
             item_numbers = np.searchsorted(item_ids, items)
-        keys = (user_rows,) if timestamps is None else (timestamps, user_rows)
-        order = np.lexsort(keys)
+        order = np.lexsort((user_rows,) if timestamps is None else (timestamps, user_rows))
         return cls(
             items=item_numbers[order].astype(np.int32),
-            offsets=np.concatenate([[0], np.cumsum(np.bincount(user_rows, minlength=len(user_ids)))]),
+            offsets=offsets_of(np.bincount(user_rows, minlength=len(user_ids))),
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=None if timestamps is None else timestamps[order],
+            ratings=None if ratings is None else ratings[order],
         )
 
     @property
@@ -127,29 +136,53 @@ class Interactions:
         """(users,) how many interactions each user has."""
         return np.diff(self.offsets)
 
+    @property
+    def rows(self) -> Array:
+        """(interactions,) the user that each interaction belongs to."""
+        return np.repeat(np.arange(self.num_users), self.lengths)
+
+    @property
+    def positions(self) -> Array:
+        """(interactions,) the place of each interaction in its user's sequence, from 0."""
+        return np.arange(self.num_interactions) - np.repeat(self.offsets[:-1], self.lengths)
+
     def histories(self, users: Array) -> Histories:
         """The histories of some users, given as rows; any order, repeats allowed."""
         lengths = self.lengths[users]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = offsets_of(lengths)
         starts = self.offsets[:-1][users]
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Histories(self.items[positions], offsets, np.asarray(users))
 
+    def where(self, is_kept: Array) -> Interactions:
+        """The interactions that a (interactions,) mask keeps; all users and items stay, some with nothing."""
+        return replace(
+            self,
+            items=self.items[is_kept],
+            offsets=offsets_of(np.bincount(self.rows[is_kept], minlength=self.num_users)),
+            timestamps=None if self.timestamps is None else self.timestamps[is_kept],
+            ratings=None if self.ratings is None else self.ratings[is_kept],
+        )
+
+    def users_only(self, users: Array) -> Interactions:
+        """The interactions of some users (rows, ascending), with the whole catalogue."""
+        kept = self.where(np.isin(self.rows, users))
+        return replace(
+            kept,
+            offsets=offsets_of(self.lengths[users]),
+            user_ids=self.user_ids[users],
+            user_columns={name: column[users] for name, column in self.user_columns.items()},
+        )
+
+    def first(self, lengths: Array) -> Interactions:
+        """The first interactions of every user, `lengths` (users,) of them."""
+        return self.where(self.positions < lengths[self.rows])
+
     def without_last(self, users: Array) -> Interactions:
         """All interactions but the last one of each of `users` (rows, distinct, none of them empty)."""
-        is_kept = np.ones(self.num_interactions, bool)
-        is_kept[self.offsets[1:][users] - 1] = False
         lengths = self.lengths.copy()
         lengths[users] -= 1
-        return Interactions(
-            items=self.items[is_kept],
-            offsets=np.concatenate([[0], np.cumsum(lengths)]),
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
-            timestamps=None if self.timestamps is None else self.timestamps[is_kept],
-            user_columns=self.user_columns,
-            item_columns=self.item_columns,
-        )
+        return self.first(lengths)
 
     def last_items(self, users: Array) -> Array:
         """(len(users),) the last item of each of `users` (rows, none of them empty)."""
@@ -161,21 +194,25 @@ class Interactions:
 
     def distinct_items(self) -> tuple[Array, Array]:
         """The distinct items of every user in ascending order, as flat items and offsets."""
-        rows = np.repeat(np.arange(self.num_users), self.lengths)
-        rows, items = np.divmod(np.unique(rows * self.num_items + self.items), self.num_items)
+        rows, items = np.divmod(np.unique(self.rows * self.num_items + self.items), self.num_items)
         return items.astype(np.int32), np.searchsorted(rows, np.arange(self.num_users + 1))
 
     def tied_share(self) -> float | None:
         """The share of neighbouring interactions of a user that have the same timestamp; `None` without timestamps."""
         if self.timestamps is None:
             return None
-        is_same_user = np.diff(np.repeat(np.arange(self.num_users), self.lengths)) == 0
+        is_same_user = np.diff(self.rows) == 0
         is_tied = (np.diff(self.timestamps) == 0) & is_same_user
         return float(is_tied.sum() / max(1, is_same_user.sum()))
 
     def digest(self) -> str:
         """Sha256 of the sequences: equal if and only if a model would see the same data."""
         return digest_of(np.array([self.num_items]), self.offsets, self.items)
+
+
+def offsets_of(lengths: Array) -> Array:
+    """(n + 1,) where each of n parts of these lengths starts, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def digest_of(*arrays: Array) -> str:

@@ -15,12 +15,14 @@ from typing import Any
 from aprec_like.candidates import UniformCandidates
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
+from aprec_like.filters import Filter, filtered
+from aprec_like.interactions import Interactions
 from aprec_like.losses import BPR, GBCE, BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Oracle, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adagrad
-from aprec_like.splits import LeaveOneOut
+from aprec_like.splits import AsGiven, LeaveOneOut, SplitRule
 from aprec_like.training import Training
 
 Numbers = Mapping[str, Mapping[str, float]]
@@ -138,6 +140,7 @@ class Recipe:
 
     Args:
         dataset: where the interactions come from.
+        filters: what is left out of them, one after the other.
         split: what is learned from and what is predicted.
         models: by the name that stands in the table.
         evaluation: how they are judged.
@@ -149,7 +152,8 @@ class Recipe:
 
     dataset: Dataset
     models: Mapping[str, Trained | CountingModel]
-    split: LeaveOneOut = field(default_factory=LeaveOneOut)
+    filters: tuple[Filter, ...] = ()
+    split: SplitRule = field(default_factory=LeaveOneOut)
     evaluation: Evaluation = field(default_factory=Evaluation)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
@@ -158,7 +162,11 @@ class Recipe:
 
     def __post_init__(self) -> None:
         _check_type("Recipe", "dataset", self.dataset, Dataset)
-        _check_type("Recipe", "split", self.split, LeaveOneOut)
+        _check_type("Recipe", "split", self.split, SplitRule)
+        for kept in self.filters:
+            _check_type("Recipe", "filters", kept, Filter)
+        if self.filters and isinstance(self.split, AsGiven):
+            raise ValueError("Recipe can't filter data that came split: AsGiven counts in the unfiltered sequences")
         _check_type("Recipe", "evaluation", self.evaluation, Evaluation)
         if not self.models:
             raise ValueError("Recipe needs at least one model. Received: none")
@@ -180,6 +188,13 @@ class Recipe:
                 f"Recipe needs published numbers of its own models; others belong in literature. "
                 f"Received: {', '.join(sorted(unknown))}"
             )
+
+    def load(self, data_dir: Path) -> Interactions:
+        """The filtered interactions; raises `InputError` if they can't be had or there is nothing to rank."""
+        interactions = filtered(self.dataset.load(data_dir), self.filters)
+        if interactions.num_items < 2:
+            raise InputError(f"ranking needs at least 2 items. Received: {interactions.num_items}")
+        return interactions
 
 
 def describe(value: Any) -> Any:

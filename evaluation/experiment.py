@@ -34,7 +34,7 @@ def run_model(
 ) -> None:
     """Load, split, train, rank, measure, store."""
     started = time.monotonic()
-    interactions = recipe.dataset.load(data_dir)
+    interactions = recipe.load(data_dir)
     split = recipe.split.split(interactions)
     scorer, history, training_status = _train(recipe, name, seed, split, folder, display, time_limit)
     candidates = recipe.evaluation.candidates

@@ -23,14 +23,15 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
     """The plan in lines; reads the data if it is on disk, and never fetches it."""
     name, train = type(recipe.dataset).__name__, None
     if recipe.dataset.is_on_disk(data_dir):
-        interactions = recipe.dataset.load(data_dir)
+        interactions = recipe.load(data_dir)
         train = recipe.split.split(interactions).train
         sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
         lengths = interactions.lengths
         source = "read from disk"
         shape = f", {lengths.min()}-{lengths.max()} per user (median {int(np.median(lengths))})"
-    elif recipe.dataset.sizes is not None:
-        sizes, source, shape = recipe.dataset.sizes, "not on disk: published numbers", ""
+    elif (publication := recipe.dataset.publication) is not None:
+        unfiltered = ", before filters" if recipe.filters else ""
+        sizes, source, shape = publication.sizes, f"not on disk: published numbers{unfiltered}", ""
     else:
         raise InputError(f"{name} is not in {data_dir}, and its numbers are not known without it")
     counts = f"{sizes.users:,} users, {sizes.items:,} items, {sizes.interactions:,} interactions"

@@ -10,12 +10,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
+from aprec_like.interactions import Interactions
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, describe, load_recipe
+from aprec_like.splits import TemporalSplit, leakage_of_leave_one_out
 from evaluation.command import DONE, FAILED, INTERRUPTED
 from evaluation.comparison import compare_models
 from evaluation.environment import describe_environment
@@ -25,7 +28,7 @@ from evaluation.store import Json, RunFolder, encode_name
 from evaluation.tables import all_files, as_text
 from evaluation.worker import command_for, environment_for
 
-SHARED_SETTINGS = ("dataset", "split", "evaluation")
+SHARED_SETTINGS = ("dataset", "filters", "split", "evaluation")
 """What all models of a run have in common; results made with other ones can't stand in the same table."""
 
 
@@ -69,10 +72,37 @@ def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, 
     """Load the data, refuse what does not fit the folder, and only then write the run's own files."""
     for name in recipe.models:
         encode_name(name)
-    interactions = recipe.dataset.load(data_dir)
+    interactions = recipe.load(data_dir)
+    dataset = describe_data(recipe, interactions)
+    print(
+        f"{type(recipe.dataset).__name__}: {interactions.num_users:,} users, {interactions.num_items:,} items, "
+        f"{interactions.num_interactions:,} interactions",
+        file=sys.stderr,
+    )
+    if leakage := dataset["split"].get("leave_one_out"):
+        print(
+            f"leave-one-out would learn from the future: {leakage['after_a_target']:,} of its "
+            f"{leakage['train_interactions']:,} training interactions lie after a test target",
+            file=sys.stderr,
+        )
+    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
+    kept = {name for name, seed, folder in run.models() if folder.is_finished() and (name, seed) not in redone}
+    if kept:
+        _check_unchanged(run, settings, dataset, kept)
+        settings["models"] = {name: was for name, was in _old_models(run).items() if name in kept} | settings["models"]
+    run.write_recipe(recipe_path.read_bytes(), settings)
+    run.write_dataset(dataset)
+    run.write_environment(describe_environment())
+
+
+def describe_data(recipe: Recipe, interactions: Interactions) -> Json:
+    """What dataset.json says: which data this is, beyond doubt."""
     split = recipe.split.split(interactions)
-    dataset: Json = {
+    leakage = leakage_of_leave_one_out(interactions) if isinstance(recipe.split, TemporalSplit) else None
+    return {
         "dataset": describe(recipe.dataset),
+        "filters": describe(recipe.filters),
+        "notes": list(recipe.dataset.notes),
         "users": interactions.num_users,
         "items": interactions.num_items,
         "interactions": interactions.num_interactions,
@@ -83,21 +113,9 @@ def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, 
             "validation_users": len(split.validation),
             "test_users": len(split.test),
             "digest": split.digest(),
+            **({"leave_one_out": asdict(leakage)} if leakage else {}),
         },
     }
-    print(
-        f"{type(recipe.dataset).__name__}: {interactions.num_users:,} users, {interactions.num_items:,} items, "
-        f"{interactions.num_interactions:,} interactions",
-        file=sys.stderr,
-    )
-    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
-    kept = {name for name, seed, folder in run.models() if folder.is_finished() and (name, seed) not in redone}
-    if kept:
-        _check_unchanged(run, settings, dataset, kept)
-        settings["models"] = {name: was for name, was in _old_models(run).items() if name in kept} | settings["models"]
-    run.write_recipe(recipe_path.read_bytes(), settings)
-    run.write_dataset(dataset)
-    run.write_environment(describe_environment())
 
 
 def _old_models(run: RunFolder) -> Json:

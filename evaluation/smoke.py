@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from aprec_like.datasets import Dataset, Lengths, Simulated
+from aprec_like.filters import Filter, filtered
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe
+from aprec_like.splits import LeaveOneOut
 
 LIMITS = {
     "max_length": 16,
@@ -31,19 +33,17 @@ MAX_LENGTH_SIMULATED = 200
 
 @dataclass(frozen=True)
 class FirstUsers(Dataset):
-    """The first users of another dataset; the catalogue stays as it is."""
+    """The first users of another dataset, after its filters; the catalogue stays as it is."""
 
     dataset: Dataset
+    filters: tuple[Filter, ...] = ()
     num_users: int = LIMITS["num_users"]
 
     def load(self, data_dir: Path) -> Interactions:
         """Read the dataset and keep the first users."""
-        whole = self.dataset.load(data_dir)
+        whole = filtered(self.dataset.load(data_dir), self.filters)
         users = np.arange(min(self.num_users, whole.num_users))
-        kept = whole.histories(users)
-        return Interactions(
-            kept.items, kept.offsets, whole.user_ids[users], whole.item_ids, item_columns=whole.item_columns
-        )
+        return whole.users_only(users)
 
     def is_on_disk(self, data_dir: Path) -> bool:
         """Whether the whole dataset is."""
@@ -58,13 +58,15 @@ def shrink(recipe: Recipe, data_dir: Path) -> Recipe:
     small = _limited(recipe)
     if not isinstance(recipe.dataset, Simulated):
         on_disk = recipe.dataset.is_on_disk(data_dir)
-        small = dataclasses.replace(small, dataset=FirstUsers(recipe.dataset) if on_disk else stand_in(recipe.dataset))
+        data = FirstUsers(recipe.dataset, recipe.filters) if on_disk else stand_in(recipe.dataset)
+        split = small.split if on_disk else LeaveOneOut(LIMITS["num_validation_users"])
+        small = dataclasses.replace(small, dataset=data, filters=(), split=split)
     return dataclasses.replace(small, published={}, literature={})
 
 
 def stand_in(dataset: Dataset) -> Simulated:
     """Simulated data with the lengths of a dataset, as far as they are known, and some of its items."""
-    sizes = dataset.sizes
+    sizes = dataset.publication.sizes if dataset.publication else None
     mean_length = sizes.interactions / sizes.users if sizes else 20.0
     num_items = min(sizes.items if sizes else MAX_ITEMS_SIMULATED, MAX_ITEMS_SIMULATED)
     longest = min(MAX_LENGTH_SIMULATED, num_items // 2)

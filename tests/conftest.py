@@ -31,6 +31,12 @@ def circle_sequences(num_users: int, num_items: int = NUM_ITEMS, seed: int = 0) 
     ]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests leave the user's cache folder alone."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
 def circle() -> Interactions:
     """200 users on a circle of 20 items."""

@@ -15,7 +15,7 @@ LIBRARY = [
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "comparison", "tables", "plots", "environment", "progress", "smoke", "plan",
-    "golden", "experiment", "worker", "runner",
+    "datasheet", "golden", "experiment", "worker", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]

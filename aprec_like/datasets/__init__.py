@@ -1,19 +1,53 @@
 """Where interactions come from: one file per family of datasets."""
 
-from aprec_like.datasets.base import Dataset, Sizes
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aprec_like.datasets.base import Dataset, Publication, Sizes
+from aprec_like.datasets.gowalla import Gowalla
 from aprec_like.datasets.law import Mixture
 from aprec_like.datasets.movielens import MovieLens1M
+from aprec_like.datasets.movielens_tfds import MovieLens
+from aprec_like.datasets.presplit import PreSplitFolder
+from aprec_like.datasets.published import AmazonVideo, Beauty, Steam
 from aprec_like.datasets.simulated import MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
+from aprec_like.datasets.tables import AtomicFile, CSVFile, ParquetFile
 from aprec_like.datasets.text import TextFile
+
+PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
+    {
+        "MovieLens1M": MovieLens1M(),
+        "Steam": Steam(),
+        "Beauty": Beauty(),
+        "AmazonVideo": AmazonVideo(),
+        "Gowalla": Gowalla(),
+        "MovieLens-100k": MovieLens("100k"),
+        "MovieLens-latest-small": MovieLens("latest-small"),
+        "MovieLens-20m": MovieLens("20m"),
+        "MovieLens-25m": MovieLens("25m"),
+    }
+)
+"""Published datasets by the name that `python -m evaluation.data` knows them by."""
 
 __all__ = [
     "MOVIELENS_LENGTHS",
+    "PUBLISHED",
     "STEAM_LENGTHS",
+    "AmazonVideo",
+    "AtomicFile",
+    "Beauty",
+    "CSVFile",
     "Dataset",
+    "Gowalla",
     "Lengths",
     "Mixture",
+    "MovieLens",
     "MovieLens1M",
+    "ParquetFile",
+    "PreSplitFolder",
+    "Publication",
     "Simulated",
     "Sizes",
+    "Steam",
     "TextFile",
 ]

@@ -11,11 +11,28 @@ from aprec_like.interactions import Interactions
 
 @dataclass(frozen=True)
 class Sizes:
-    """The published numbers of a dataset, known before it is on disk."""
+    """The numbers of a dataset."""
 
     users: int
     items: int
     interactions: int
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is known of a published dataset before it is on disk.
+
+    Args:
+        sizes: its numbers; what is read must have them.
+        source: who publishes it and where.
+        licence: what its publisher allows, in a few words.
+        terms: the same in full, said when it is fetched.
+    """
+
+    sizes: Sizes
+    source: str
+    licence: str
+    terms: str
 
 
 class Dataset(ABC):
@@ -30,6 +47,11 @@ class Dataset(ABC):
         """Whether `load` would need no network."""
 
     @property
-    def sizes(self) -> Sizes | None:
-        """The pinned numbers, where the dataset has a published version."""
+    def publication(self) -> Publication | None:
+        """Numbers, source and terms, where the dataset has a published version."""
         return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results on this dataset has to know; stands in dataset.json."""
+        return ()

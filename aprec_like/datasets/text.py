@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.datasets.base import Dataset
+from aprec_like.datasets.cache import load_cached
 from aprec_like.errors import InputError
 from aprec_like.interactions import Array, Interactions
 
@@ -37,11 +38,18 @@ class TextFile(Dataset):
 
     def load(self, data_dir: Path) -> Interactions:
         """Read the file; users and items are numbered in the order of their ids."""
-        path = self._find(data_dir)
+        path = find_plain_or_gzipped(data_dir / self.path)
         if path is None:
             raise InputError(
                 f"{data_dir / self.path} (or .gz) does not exist; put the file there or name another data folder"
             )
+        return load_cached(path, self, lambda: self._read(path))
+
+    def is_on_disk(self, data_dir: Path) -> bool:
+        """Whether the file exists."""
+        return find_plain_or_gzipped(data_dir / self.path) is not None
+
+    def _read(self, path: Path) -> Interactions:
         users, items = read_pairs(path)
         if self.num_items is None:
             return Interactions.from_ids(users, items)
@@ -52,13 +60,10 @@ class TextFile(Dataset):
             )
         return Interactions.from_ids(users, items, item_ids=np.arange(1, self.num_items + 1))
 
-    def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether the file exists."""
-        return self._find(data_dir) is not None
 
-    def _find(self, data_dir: Path) -> Path | None:
-        plain = data_dir / self.path
-        return next((path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()), None)
+def find_plain_or_gzipped(path: Path) -> Path | None:
+    """`path`, or `path` with `.gz` added, if it is a file."""
+    return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
 
 
 def read_pairs(path: Path) -> tuple[Array, Array]:

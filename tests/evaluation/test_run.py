@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -174,3 +175,34 @@ def test_wrong_input_is_one_line_exit_code_2_and_nothing_written(desk, change, o
     assert desk.err.count("\n") == 1
     assert desk.err.startswith("error: ") and message in desk.err
     assert not (desk.folder / "results").exists()
+
+
+def test_filters_and_a_temporal_split_stand_in_dataset_json(desk):
+    random = np.random.default_rng(0)
+    rows = [
+        f"u{user},{'abcdefghij'[item]},{time},{item % 5 + 1}"
+        for user, item, time in zip(
+            random.integers(60, size=900), random.integers(10, size=900), random.integers(10_000, size=900), strict=True
+        )
+    ]
+    (desk.folder / "events.csv").write_text("\n".join(["user,item,time,stars", *rows]))
+    source = RECIPE.replace(
+        'TextFile("circle.txt")', 'CSVFile("events.csv", user="user", item="item", timestamp="time", rating="stars")'
+    )
+    source = source.replace("import TextFile", "import CSVFile").replace(
+        "split=LeaveOneOut(num_validation_users=50)",
+        "filters=(MinimumRating(2), WithoutRepeats(), KCore(3, 3)), split=TemporalSplit(0.2, 0.2)",
+    )
+    desk.write(
+        "from aprec_like.filters import KCore, MinimumRating, WithoutRepeats\n"
+        "from aprec_like.splits import TemporalSplit\n" + source
+    )
+    assert desk.run() == 0, desk.err
+    dataset = json.loads((desk.results / "dataset.json").read_text())
+    assert [kept["class"] for kept in dataset["filters"]] == ["MinimumRating", "WithoutRepeats", "KCore"]
+    assert dataset["items"] == 8 and dataset["split"]["leave_one_out"]["after_a_target"] > 0
+    assert "lie after a test target" in desk.err
+    per_user = desk.per_user("SASRec")
+    assert per_user["user"].str.startswith("u").all() and set(per_user["target"]) <= set("abcdefghij")
+    top = pd.read_parquet(desk.results / "SASRec/seed_1/top_items.parquet")
+    assert set(top["item"]) <= set("abcdefghij")

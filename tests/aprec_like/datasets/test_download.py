@@ -8,6 +8,7 @@ import pytest
 from aprec_like.datasets import download
 
 CONTENT = b"some data\n" * 1000
+PIN = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def address(tmp_path):
 
 def test_a_file_with_the_right_checksum_is_kept(address, tmp_path):
     path = tmp_path / "cache" / "file.bin"
-    download.fetch_url(f"{address}/file.bin", hashlib.sha256(CONTENT).hexdigest(), path)
+    download.fetch_url(f"{address}/file.bin", PIN, path)
     assert path.read_bytes() == CONTENT
     assert [found.name for found in path.parent.iterdir()] == ["file.bin"]
 
@@ -41,13 +42,13 @@ def test_a_file_with_the_right_checksum_is_kept(address, tmp_path):
 def test_a_file_with_another_checksum_is_not_kept(address, tmp_path):
     path = tmp_path / "cache" / "file.bin"
     with pytest.raises(download.FetchError, match="nothing was kept"):
-        download.fetch_url(f"{address}/file.bin", "0" * 64, path)
+        download.fetch_url(f"{address}/file.bin", f"sha256:{0:064}", path)
     assert list(path.parent.iterdir()) == []
 
 
 def test_a_missing_file_is_an_error_and_keeps_nothing(address, tmp_path):
     with pytest.raises(download.FetchError, match=r"(?i)not found"):
-        download.fetch_url(f"{address}/nothing.bin", "0" * 64, tmp_path / "cache" / "file.bin")
+        download.fetch_url(f"{address}/nothing.bin", f"sha256:{0:064}", tmp_path / "cache" / "file.bin")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -57,7 +58,7 @@ def test_a_wheel_that_the_index_does_not_have_is_an_error(tmp_path, monkeypatch)
 
     monkeypatch.setattr(download.subprocess, "run", no_index)
     with pytest.raises(download.FetchError, match="No matching distribution"):
-        download.fetch_wheel("nothing==1", "0" * 64, tmp_path / "cache" / "nothing.whl")
+        download.fetch_wheel("nothing==1", f"sha256:{0:064}", tmp_path / "cache" / "nothing.whl")
 
 
 def test_the_data_folder_comes_before_the_cache(tmp_path, monkeypatch):

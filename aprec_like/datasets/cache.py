@@ -1,0 +1,84 @@
+"""Interactions once read, kept as arrays: the second load of a file takes a fraction of the first.
+
+A cache file is named by everything that its content depends on (the bytes of the source, the dataset's settings and
+the code that reads them), so it never has to be told apart from an old one. Zip's checksums show damage; what is
+damaged, or can't be written, is read from the source again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aprec_like import interactions as interactions_module
+from aprec_like.datasets.download import cache_dir, sha256_of
+from aprec_like.interactions import Array, Interactions
+
+COLUMN_FIELDS = ("user_columns", "item_columns")
+
+
+def load_cached(source: Path, settings: object, read: Callable[[], Interactions]) -> Interactions:
+    """What `read` makes of the file `source` with a dataset's `settings`, from the cache if it is there."""
+    key = hashlib.sha256(f"{sha256_of(source)} {settings!r} {_digest_of_code()}".encode()).hexdigest()
+    path = cache_dir() / "read" / f"{key}.npz"
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return _load(path)
+    interactions = read()
+    with contextlib.suppress(OSError):
+        _save(interactions, path)
+    return interactions
+
+
+def _save(interactions: Interactions, path: Path) -> None:
+    arrays: dict[str, Array] = {}
+    for name in Interactions.__dataclass_fields__:
+        value = getattr(interactions, name)
+        if isinstance(value, Mapping):
+            arrays |= {f"{name}/{column}": array for column, array in value.items()}
+        elif value is not None:
+            arrays[name] = value
+    packed: dict[str, Array] = {}
+    for name, array in arrays.items():
+        packed |= {f"{name}/text": _packed(array)} if array.dtype == object else {name: array}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        np.savez(part, allow_pickle=False, **packed)
+        part.replace(path)
+
+
+def _load(path: Path) -> Interactions:
+    fields: dict[str, Any] = {name: {} for name in COLUMN_FIELDS}
+    with np.load(path, allow_pickle=False) as stored:
+        for name in stored.files:
+            is_text = name.endswith("/text")
+            array = _unpacked(stored[name]) if is_text else stored[name]
+            field, _, column = name.removesuffix("/text").partition("/")
+            if column:
+                fields[field][column] = array
+            else:
+                fields[field] = array
+    return Interactions(**fields)
+
+
+def _packed(texts: Array) -> Array:
+    """Texts as one array of bytes, NUL after each; NumPy itself would pickle them. No id or title holds a NUL."""
+    return np.frombuffer("".join(f"{text}\0" for text in texts).encode(), np.uint8)
+
+
+def _unpacked(data: Array) -> Array:
+    return np.array(data.tobytes().decode().split("\0")[:-1], object)
+
+
+@cache
+def _digest_of_code() -> str:
+    files = [Path(interactions_module.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

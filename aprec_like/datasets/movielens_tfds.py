@@ -1,0 +1,116 @@
+"""The sizes of MovieLens that tensorflow-datasets knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from aprec_like.datasets.base import Dataset, Publication, Sizes
+from aprec_like.datasets.download import cache_dir
+from aprec_like.errors import InputError
+from aprec_like.interactions import Array, Interactions
+
+Size = Literal["100k", "1m", "20m", "25m", "latest-small"]
+
+SIZES = {
+    "100k": Sizes(943, 1_682, 100_000),
+    "1m": Sizes(6_040, 3_706, 1_000_209),
+    "20m": Sizes(138_493, 26_744, 20_000_263),
+    "25m": Sizes(162_541, 59_047, 25_000_095),
+    "latest-small": Sizes(610, 9_724, 100_836),
+}
+TERMS = "for research; acknowledge it in publications (Harper and Konstan, 2015); no redistribution without permission"
+CHUNK = 1 << 16
+FOLDER = "tensorflow_datasets"
+
+
+@dataclass(frozen=True)
+class MovieLens(Dataset):
+    """All ratings of a MovieLens dataset, fetched and prepared by tensorflow-datasets, with titles.
+
+    Not the ML-1M of the papers, which is `MovieLens1M`: tensorflow-datasets does not keep the order of the file, so
+    ratings with the same timestamp are ordered by the movie's id here.
+
+    Args:
+        size: which one.
+    """
+
+    size: Size = "100k"
+
+    def __post_init__(self) -> None:
+        if self.size not in get_args(Size):
+            raise ValueError(f"MovieLens needs size to be one of {', '.join(get_args(Size))}. Received: {self.size!r}")
+
+    def load(self, data_dir: Path) -> Interactions:
+        """Read, or fetch and read, the ratings."""
+        import tensorflow_datasets as tfds
+
+        name = f"movielens/{self.size}-ratings"
+        try:
+            ratings = tfds.load(name, split="train", data_dir=self._folder(data_dir), batch_size=CHUNK)
+        except Exception as error:  # it raises whatever its many layers raise; the user needs the one line
+            reason = (str(error).splitlines() or ["no message"])[0]
+            raise InputError(
+                f"tensorflow-datasets could not prepare {name}: {type(error).__name__}: {reason}; put the prepared "
+                f"folder in {data_dir / FOLDER}"
+            ) from error
+        return _as_interactions([_columns(chunk) for chunk in tfds.as_numpy(ratings)])
+
+    def is_on_disk(self, data_dir: Path) -> bool:
+        """Whether tensorflow-datasets has prepared it."""
+        prepared = self._folder(data_dir) / "movielens" / f"{self.size}-ratings"
+        return any(prepared.glob("*/dataset_info.json"))
+
+    @property
+    def publication(self) -> Publication:
+        """Numbers, source and terms."""
+        return Publication(SIZES[self.size], "GroupLens, through tensorflow-datasets", "research", TERMS)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where it differs from the publisher's file."""
+        return (
+            "ratings of a user with the same timestamp are in the order of the movies' ids, not in that of the "
+            "publisher's file, which tensorflow-datasets does not keep",
+        )
+
+    def _folder(self, data_dir: Path) -> Path:
+        own = data_dir / FOLDER
+        return own if own.is_dir() else cache_dir() / FOLDER
+
+
+def _columns(chunk: Any) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "user": _as_ids(chunk["user_id"]),
+            "item": _as_ids(chunk["movie_id"]),
+            "timestamp": chunk["timestamp"],
+            "rating": chunk["user_rating"],
+            "title": chunk["movie_title"],
+        }
+    )
+
+
+def _as_ids(texts: Array) -> Array:
+    """Ids are numbers written as bytes; what is not stays text."""
+    try:
+        return texts.astype("S").astype(np.int64)
+    except ValueError:
+        return np.char.decode(texts.astype("S"), "utf-8", "replace").astype(object)
+
+
+def _as_interactions(chunks: list[pd.DataFrame]) -> Interactions:
+    ratings = pd.concat(chunks)
+    if ratings["item"].dtype == object or ratings["user"].dtype == object:
+        ratings = ratings.astype({"user": str, "item": str})
+    ratings = ratings.sort_values(["timestamp", "item"], kind="stable")
+    interactions = Interactions.from_ids(
+        *(ratings[name].to_numpy() for name in ("user", "item", "timestamp", "rating"))
+    )
+    titles = ratings.drop_duplicates("item").set_index("item")["title"].loc[interactions.item_ids]
+    decoded = [title.decode("utf-8", "replace") for title in titles]
+    return replace(interactions, item_columns={"title": np.array(decoded, object)})

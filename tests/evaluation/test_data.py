@@ -1,0 +1,70 @@
+"""The data command."""
+
+import pytest
+
+from evaluation import data
+
+FILES = {
+    "circle.txt": ("1 1\n1 2\n2 1\n", "users         2"),
+    "table.csv": ("userId,movieId,timestamp\na,x,10\na,y,10\nb,x,5\n", "100.0% of neighbouring"),
+    "table.tsv": ("user\titem\n1\t2\n", "interactions  1"),
+    "ml.inter": ("user_id:token\titem_id:token\n1\t2\n1\t3\n", "items         2"),
+}
+
+
+@pytest.fixture
+def command(monkeypatch, capfd, tmp_path):
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["data", *map(str, arguments), "--data", str(tmp_path)])
+        code = data.run_command(data.main)
+        return code, *capfd.readouterr()
+
+    return call
+
+
+def test_list_shows_names_numbers_and_what_is_on_disk(command, tmp_path):
+    (tmp_path / "ml-1m.txt").write_text("")
+    code, out, _ = command("list")
+    rows = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 0
+    assert "999,611" in rows["MovieLens1M"] and " yes " in rows["MovieLens1M"]
+    assert "1,271,638" in rows["Gowalla"] and " no " in rows["Gowalla"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_described(command, tmp_path, name):
+    content, expected = FILES[name]
+    (tmp_path / name).write_text(content)
+    code, out, err = command("describe", tmp_path / name)
+    assert code == 0, err
+    assert expected in out
+    assert r"\\" in out and "GiB" in out
+
+
+def test_columns_that_cannot_be_guessed_are_asked_for(command, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("who,what\na,x\n")
+    code, _, err = command("describe", path)
+    assert code == 2 and "--user NAME, of who, what" in err
+    code, out, _ = command("describe", path, "--user", "who", "--item", "what")
+    assert code == 0 and "users         1" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("describe", "nothing.txt"), "is neither a file nor one of MovieLens1M"),
+        (("fetch", "Nothing"), "there is no dataset 'Nothing'"),
+    ],
+)
+def test_wrong_names_end_in_one_line(command, arguments, message):
+    code, _, err = command(*arguments)
+    assert code == 2 and message in err
+    assert err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_random_bytes_end_in_one_line(command, tmp_path):
+    for name in ("a.txt", "a.csv", "a.inter", "a.parquet", "a.txt.gz"):
+        (tmp_path / name).write_bytes(bytes(range(256)) * 3)
+        code, _, err = command("describe", tmp_path / name)
+        assert code == 2 and err.startswith("error: ") and err.count("\n") == 1, (name, err)
