@@ -1,4 +1,4 @@
-"""Compare the finished models of a run: means, intervals, significance against the best or a baseline.
+"""Compare finished models: means, intervals, significance against the best or a baseline, in any format.
 
 python -m evaluation.compare results/ml1m_gsasrec --format latex
 """
@@ -6,58 +6,195 @@ python -m evaluation.compare results/ml1m_gsasrec --format latex
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from evaluation.command import DONE, EXIT_CODES, run_command
+from evaluation.command import DONE, EXIT_CODES, FAILED, run_command
+
+if TYPE_CHECKING:
+    from evaluation.comparison import Comparison, Rules
+    from evaluation.contestants import Contest
+    from evaluation.layout import Table
+
+EXAMPLES = """examples:
+  compare results/ml1m_gsasrec                                  the table of a run
+  compare results/ml1m_gsasrec --baseline SASRec --format latex a table for a paper, daggers against SASRec
+  compare results/a results/b                                   models of two runs on the same data
+  compare results/ml1m results/steam --side-by-side             two datasets in one table
+  compare results/a --import theirs.run                         another tool's ranking in the same tested table
+  compare results/a --explain gSASRec SASRec                    among which users one beats the other
+"""
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.compare",
-        description="Print the table of a run: means over users, and the paired t-test of every model against the best "
-        "of each metric or against a baseline.",
-        epilog=EXIT_CODES,
+        description="Print the table of a run, or of several runs on the same data: means over users, and a paired "
+        "test of every model against the best of each metric or against a baseline.",
+        epilog=EXAMPLES + "\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="a results folder, such as results/ml1m_gsasrec")
-    parser.add_argument("--metric", nargs="+", metavar="NAME", help="only these metrics, such as NDCG@10")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="results folders, such as results/ml1m_gsasrec"
+    )
+    parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="only these metrics, such as NDCG@10")
     parser.add_argument("--baseline", metavar="NAME", help="compare every model with this one instead of the best")
+    parser.add_argument(
+        "--test",
+        choices=("paired-t", "randomisation", "bootstrap", "wilcoxon"),
+        default="paired-t",
+        help="over users (default: paired-t)",
+    )
     parser.add_argument(
         "--correction", choices=("holm", "bonferroni", "none"), default="holm", help="for several tests (default: holm)"
     )
     parser.add_argument(
         "--alpha", type=float, default=0.05, metavar="LEVEL", help="level of significance (default: 0.05)"
     )
-    parser.add_argument("--format", choices=("text", "markdown", "latex", "csv"), default="text", help="default: text")
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "csv", "json"), default="text", help="default: text"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="ours beside the published numbers; exit code 1 if one is off"
+    )
+    parser.add_argument(
+        "--import",
+        dest="imported",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="other tools' results: TREC runs, CSV (user, item, score or rank), or a metric column per user",
+    )
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="write our rankings as TREC runs, the targets as qrels"
+    )
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="runs on different data next to each other, untested"
+    )
+    parser.add_argument("--pairwise", action="store_true", help="every pair of models")
+    parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
+    parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
+    parser.add_argument(
+        "--explain",
+        nargs=2,
+        metavar="NAME",
+        help="the difference of two models by history length, popularity, activity",
+    )
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="write what --pairwise and --explain show as figures"
+    )
     arguments = parser.parse_args()
     if not 0 < arguments.alpha < 1:
         parser.error("--alpha must lie between 0 and 1")
+    if arguments.figures and not (arguments.pairwise or arguments.explain):
+        parser.error("--figures needs --pairwise or --explain")
     return arguments
 
 
 def main() -> int:
     """Print the comparison that the command line asks for."""
     arguments = parse_arguments()
-    from evaluation import tables
-    from evaluation.comparison import compare_models
+    from evaluation.comparison import Rules, compare_models
+    from evaluation.contestants import read_contest
     from evaluation.store import RunFolder
 
-    comparison = compare_models(
-        RunFolder(arguments.run),
-        metrics=tuple(arguments.metric or ()) or None,
-        baseline=arguments.baseline,
-        alpha=arguments.alpha,
-        correction=arguments.correction,
-    )
-    render = {
-        "text": tables.as_text,
-        "markdown": tables.as_markdown,
-        "latex": tables.as_latex,
-        "csv": tables.as_csv,
-    }[arguments.format]
-    print(render(comparison), end="")
-    return DONE
+    rules = Rules(arguments.baseline, arguments.test, arguments.correction, arguments.alpha)
+    runs = [RunFolder(path) for path in arguments.runs]
+    groups = [[run] for run in runs] if arguments.side_by_side else [runs]
+    contests = [_with_imports(read_contest(group, arguments.metric), arguments.imported) for group in groups]
+    comparisons = [compare_models(contest, rules) for contest in contests]
+    tables, is_right = _further_tables(contests, comparisons, rules, arguments)
+    if arguments.export:
+        _export(contests, arguments.export)
+    _print(comparisons, tables, arguments)
+    return DONE if is_right else FAILED
+
+
+def _with_imports(contest: Contest, paths: list[Path]) -> Contest:
+    from dataclasses import replace
+
+    from evaluation.trec import import_results
+
+    for path in paths:
+        contest = replace(contest, contestants=[*contest.contestants, import_results(path, contest)])
+    return contest
+
+
+def _further_tables(
+    contests: list[Contest], comparisons: list[Comparison], rules: Rules, arguments: argparse.Namespace
+) -> tuple[list[Table], bool]:
+    """The tables that options ask for, and whether all published numbers were met."""
+    from evaluation import findings
+
+    tables, is_right = [], True
+    for contest, comparison in zip(contests, comparisons, strict=True):
+        if arguments.check:
+            table, is_met = findings.published_table(comparison)
+            tables.append(table)
+            is_right &= is_met
+        for metric in contest.metrics:
+            if arguments.pairwise:
+                pairs = findings.compare_pairs(contest, metric, rules)
+                tables.append(findings.pairwise_table(pairs))
+                if arguments.figures:
+                    _draw("pairwise", contest, metric, arguments.figures, pairs)
+            if arguments.effects:
+                tables.append(findings.effects_table(contest, metric, rules))
+            if arguments.explain:
+                strata = findings.stratify(contest, metric, *arguments.explain)
+                tables.append(findings.strata_table(strata, metric, *arguments.explain))
+                if arguments.figures:
+                    _draw("strata", contest, metric, arguments.figures, strata, *arguments.explain)
+        if arguments.beyond_accuracy:
+            tables.append(findings.beyond_accuracy_table(contest))
+    return tables, is_right
+
+
+def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: Any) -> None:
+    from evaluation import plots
+    from evaluation.store import encode_name
+
+    path = folder / f"{encode_name(contest.title)}-{kind}-{encode_name(metric)}.pdf"
+    draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
+    draw(path, metric, *arguments)
+    print(path, file=sys.stderr)
+
+
+def _export(contests: list[Contest], folder: Path) -> None:
+    from evaluation.trec import export_results
+
+    for contest in contests:
+        for path in export_results(contest, folder if len(contests) == 1 else folder / contest.title):
+            print(path, file=sys.stderr)
+
+
+def _print(comparisons: list[Comparison], tables: list[Table], arguments: argparse.Namespace) -> None:
+    from evaluation import records
+    from evaluation.layout import RENDERERS, as_records
+    from evaluation.tables import side_by_side
+
+    if arguments.format == "json":
+        found = [records.as_json(comparison) for comparison in comparisons]
+        result: dict[str, Any] = found[0] if len(found) == 1 else {"comparisons": found}
+        print(json.dumps(result | {"tables": [as_records(table) for table in tables]}, indent=2, allow_nan=False))
+    elif arguments.format == "csv":
+        print("\n".join(records.as_csv(comparison) for comparison in comparisons), end="")
+    else:
+        shown = [side_by_side(comparisons), *_differences(comparisons, arguments.format), *tables]
+        print("\n".join(RENDERERS[arguments.format](table) for table in shown), end="")
+
+
+def _differences(comparisons: list[Comparison], kind: str) -> Iterator[Table]:
+    """Every difference in detail; a paper's table does without."""
+    from evaluation.tables import differences_table
+
+    if kind != "latex":
+        yield from (differences_table(comparison) for comparison in comparisons)
 
 
 if __name__ == "__main__":

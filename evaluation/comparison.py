@@ -1,18 +1,41 @@
-"""A results folder to a comparison: every model's means, and its difference to the best, over the same users."""
+"""From contestants to a comparison: every model's means, and its tested difference to the best or to a baseline."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from aprec_like.errors import InputError
 from aprec_like.interactions import Array
-from evaluation.significance import Interval, PairedTest, correct, mean_interval, paired_t
-from evaluation.store import Json, ModelFolder, RunFolder
+from evaluation.contestants import Contest, Contestant
+from evaluation.significance import (
+    Interval,
+    PairedTest,
+    correct,
+    detectable_difference,
+    mean_interval,
+    paired_test,
+    remark_on,
+)
 
 ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How models are tested.
+
+    Args:
+        baseline: the comparator of every test; `None` compares with the best of each metric.
+        test: name of the test.
+        correction: for several tests.
+        alpha: level of significance.
+    """
+
+    baseline: str | None = None
+    test: str = "paired-t"
+    correction: str = "holm"
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
@@ -22,15 +45,23 @@ class Cell:
     Args:
         value: mean over users and its 95 % interval.
         seed_std: standard deviation of the mean over seeds; `None` with one seed.
-        test: against the comparator; `None` for the comparator itself.
+        seed_share: of the variance of the mean, how much is due to seeds rather than users; `None` with one seed.
+        comparator: whom it was tested against; `None` for the comparator itself.
+        test: the test; `None` for the comparator itself.
+        relative: the difference as a share of the comparator's mean; `None` where that is zero.
         p_corrected: of that test, corrected for the family.
+        detectable: the smallest difference to the comparator that these users would show.
         published: the paper's number, where the recipe has one.
     """
 
     value: Interval
     seed_std: float | None
+    seed_share: float | None
+    comparator: str | None
     test: PairedTest | None
+    relative: float | None
     p_corrected: float | None
+    detectable: float | None
     published: float | None
 
 
@@ -41,7 +72,7 @@ class Row:
     name: str
     seeds: tuple[int, ...]
     cells: dict[str, Cell]
-    seconds_to_best: float
+    seconds_to_best: float | None
 
 
 @dataclass(frozen=True)
@@ -54,10 +85,8 @@ class Comparison:
         rows: the finished models.
         bounds: the Oracle of simulated data: the best possible, so never best, second, or tested.
         literature: quoted rows, never tested.
-        remarks: models that are missing from the table, and why.
-        baseline: the comparator of every test; `None` compares with the best of each metric.
-        alpha: level of significance.
-        correction: for several tests.
+        remarks: models that are missing from the table, and why; what a test or the data can't show.
+        rules: of the tests.
         family_size: how many tests were corrected for.
         num_users: how many users.
         exclude_seen: whether seen items were left out of the rankings.
@@ -71,9 +100,7 @@ class Comparison:
     bounds: list[Row]
     literature: dict[str, dict[str, float]]
     remarks: list[str]
-    baseline: str | None
-    alpha: float
-    correction: str
+    rules: Rules
     family_size: int
     num_users: int
     exclude_seen: bool
@@ -84,122 +111,89 @@ class Comparison:
         """Names of the models, best first by this metric."""
         return [row.name for row in sorted(self.rows, key=lambda row: -row.cells[metric].value.mean)]
 
-
-@dataclass(frozen=True, eq=False)
-class _Finished:
-    name: str
-    seeds: tuple[int, ...]
-    per_seed: dict[str, Array]
-    seconds_to_best: float
-
-    def per_user(self, metric: str) -> Array:
-        """(users,) means over seeds."""
-        return np.mean(self.per_seed[metric], axis=0)
+    def is_significant(self, cell: Cell) -> bool:
+        """Whether the model differs from its comparator."""
+        return cell.p_corrected is not None and cell.p_corrected < self.rules.alpha
 
 
-def compare_models(
-    run: RunFolder,
-    *,
-    metrics: tuple[str, ...] | None = None,
-    baseline: str | None = None,
-    alpha: float = ALPHA,
-    correction: str = "holm",
-) -> Comparison:
-    """Compare the finished models of a run; raises `InputError` if their users differ or a name is unknown."""
-    settings = run.read_recipe()
-    if settings is None:
-        raise InputError(f"{run.path}: is not a results folder (it has no recipe.json)")
-    available = tuple(settings["columns"])
-    metrics = metrics or available
-    if unknown := [metric for metric in metrics if metric not in available]:
-        raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
-    finished, remarks, num_users = _read_models(run, list(settings["models"]), metrics)
-    bounds = [model for model in finished if settings["models"].get(model.name, {}).get("class") == "Oracle"]
-    models = [model for model in finished if model not in bounds]
-    if baseline is not None and baseline not in {model.name for model in models}:
-        raise InputError(f"{run.path}: has no finished model {baseline}")
-    tests = _test_all(models, metrics, baseline)
-    corrected = dict(zip(tests, correct([test.p_value for test in tests.values()], correction), strict=True))
-    published = settings.get("published", {})
+def compare_models(contest: Contest, rules: Rules | None = None) -> Comparison:
+    """Test every model against the best of each metric, or against the baseline, which must be among them."""
+    rules = rules or Rules()
+    models = [model for model in contest.contestants if not model.is_bound]
+    if rules.baseline is not None:
+        contest.find(rules.baseline)
+    comparators = {metric: _comparator(models, metric, rules.baseline) for metric in contest.metrics} if models else {}
+    tests = {
+        (model.name, metric): paired_test(model.per_user(metric), comparator.per_user(metric), rules.test)
+        for metric, comparator in comparators.items()
+        for model in models
+        if model is not comparator
+    }
+    corrected = dict(zip(tests, correct([test.p_value for test in tests.values()], rules.correction), strict=True))
+    published = contest.settings.get("published", {})
+    family_size, num_users = (1 if rules.correction == "none" else len(tests)), len(contest.cases)
 
-    def row(model: _Finished) -> Row:
-        return Row(model.name, model.seeds, {name: cell(model, name) for name in metrics}, model.seconds_to_best)
-
-    def cell(model: _Finished, metric: str) -> Cell:
-        means = np.mean(model.per_seed[metric], axis=1)
+    def cell(model: Contestant, metric: str) -> Cell:
+        key = (model.name, metric)
+        test = tests.get(key)
+        mean = float(np.mean(comparators[metric].per_user(metric))) if test else 0.0
         return Cell(
             value=mean_interval(model.per_user(metric)),
-            seed_std=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-            test=tests.get((model.name, metric)),
-            p_corrected=corrected.get((model.name, metric)),
+            **_spread_over_seeds(model.values[metric]),
+            comparator=comparators[metric].name if test else None,
+            test=test,
+            relative=test.difference.mean / mean if test and mean else None,
+            p_corrected=corrected.get(key),
+            detectable=detectable_difference(test.spread, num_users, rules.alpha, family_size) if test else None,
             published=published.get(model.name, {}).get(metric),
         )
 
+    def row(model: Contestant) -> Row:
+        return Row(
+            model.name, model.seeds, {name: cell(model, name) for name in contest.metrics}, model.seconds_to_best
+        )
+
+    rows = [row(model) for model in models]
+    remark = remark_on(rules.test, rules.alpha, len(tests), rules.correction) if tests else None
     return Comparison(
-        run=run.path.name,
-        metrics=metrics,
-        rows=[row(model) for model in models],
-        bounds=[row(model) for model in bounds],
-        literature=settings.get("literature", {}),
-        remarks=remarks,
-        baseline=baseline,
-        alpha=alpha,
-        correction=correction,
+        run=contest.title,
+        metrics=contest.metrics,
+        rows=rows,
+        bounds=[row(model) for model in contest.contestants if model.is_bound],
+        literature=contest.settings.get("literature", {}),
+        remarks=[*([remark] if remark else []), *_undetectable(rows, rules), *contest.remarks],
+        rules=rules,
         family_size=len(tests),
-        num_users=num_users,
-        exclude_seen=settings["evaluation"]["exclude_seen"],
-        num_candidates=(settings["evaluation"].get("candidates") or {}).get("num_candidates"),
-        groups=settings.get("groups", {}),
+        num_users=len(contest.cases),
+        exclude_seen=contest.settings["evaluation"]["exclude_seen"],
+        num_candidates=(contest.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
+        groups=contest.settings.get("groups", {}),
     )
 
 
-def _read_models(run: RunFolder, order: list[str], metrics: tuple[str, ...]) -> tuple[list[_Finished], list[str], int]:
-    """The finished models in the recipe's order, remarks on the others, and the number of users."""
-    folders: dict[str, dict[int, ModelFolder]] = {name: {} for name in order}
-    for name, seed, folder in run.models():
-        folders.setdefault(name, {})[seed] = folder
-    models, remarks = [], []
-    cases: pd.DataFrame | None = None
-    for name, by_seed in folders.items():
-        if not by_seed:
-            remarks.append(f"{name}: not run")
-        finished: dict[int, tuple[pd.DataFrame, Json]] = {}
-        for seed, folder in by_seed.items():
-            status = folder.status()
-            if status["state"] == "finished":
-                finished[seed] = (folder.read_per_user(), status)
-            else:
-                remarks.append(
-                    f"{name}, seed {seed}: {status['state']}" + (f": {status['reason']}" if "reason" in status else "")
-                )
-        for seed, (frame, _) in finished.items():
-            cases = frame[["user", "target"]] if cases is None else cases
-            if not frame[["user", "target"]].equals(cases):
-                raise InputError(f"{run.path}: {name}, seed {seed}, was tested on other users or targets than the rest")
-        if finished:
-            frames = [frame for frame, _ in finished.values()]
-            models.append(
-                _Finished(
-                    name,
-                    tuple(finished),
-                    {metric: np.stack([frame[metric].to_numpy() for frame in frames]) for metric in metrics},
-                    float(np.mean([status["seconds_to_best"] for _, status in finished.values()])),
-                )
-            )
-    return models, remarks, 0 if cases is None else len(cases)
+def _comparator(models: list[Contestant], metric: str, baseline: str | None) -> Contestant:
+    best = max(models, key=lambda model: float(np.mean(model.per_user(metric))))
+    return next((model for model in models if model.name == baseline), best)
 
 
-def _test_all(
-    models: list[_Finished], metrics: tuple[str, ...], baseline: str | None
-) -> dict[tuple[str, str], PairedTest]:
-    """The test of every model and metric against the comparator of that metric."""
-    tests = {}
-    for metric in metrics:
-        if not models:
-            continue
-        best = max(models, key=lambda model: float(np.mean(model.per_user(metric))))
-        comparator = next((model for model in models if model.name == baseline), best)
-        for model in models:
-            if model is not comparator:
-                tests[model.name, metric] = paired_t(model.per_user(metric), comparator.per_user(metric))
-    return tests
+def _spread_over_seeds(values: Array) -> dict[str, float | None]:
+    """What (seeds, users) values say of seeds: the spread of the mean, and its share in the variance of the mean."""
+    num_seeds, num_users = values.shape
+    if num_seeds == 1:
+        return {"seed_std": None, "seed_share": None}
+    of_seeds = float(np.var(np.mean(values, axis=1), ddof=1)) / num_seeds
+    of_users = float(np.var(np.mean(values, axis=0), ddof=1)) / num_users
+    total = of_seeds + of_users
+    return {"seed_std": float(np.sqrt(of_seeds * num_seeds)), "seed_share": of_seeds / total if total else 0.0}
+
+
+def _undetectable(rows: list[Row], rules: Rules) -> list[str]:
+    """Differences that are not significant and too small for this data to show."""
+    return [
+        f"{row.name} and {cell.comparator}, {metric}: the difference of {abs(cell.test.difference.mean):.4f} is not "
+        f"significant, and these users could hardly show one below {cell.detectable:.4f}"
+        for row in rows
+        for metric, cell in row.cells.items()
+        if cell.test and cell.p_corrected is not None and cell.p_corrected >= rules.alpha
+        if cell.detectable is not None and abs(cell.test.difference.mean) < cell.detectable
+    ]

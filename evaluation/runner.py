@@ -13,25 +13,32 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, describe, load_recipe
-from aprec_like.splits import TemporalSplit, leakage_of_leave_one_out
+from aprec_like.splits import Split, TemporalSplit, leakage_of_leave_one_out
 from evaluation.command import DONE, FAILED, INTERRUPTED
 from evaluation.comparison import compare_models
+from evaluation.contestants import read_contest
 from evaluation.environment import describe_environment
+from evaluation.layout import as_text
 from evaluation.plan import describe_plan
+from evaluation.records import all_files
 from evaluation.smoke import shrink
 from evaluation.store import Json, RunFolder, encode_name
-from evaluation.tables import all_files, as_text
+from evaluation.tables import main_table
 from evaluation.worker import command_for, environment_for
 
 SHARED_SETTINGS = ("dataset", "filters", "split", "evaluation")
 """What all models of a run have in common; results made with other ones can't stand in the same table."""
 
 
+SECONDS_PER_DAY = 86_400
 SECONDS_TO_END = 60
 """How long a model's process may take to end after Ctrl-C."""
 
@@ -73,7 +80,8 @@ def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, 
     for name in recipe.models:
         encode_name(name)
     interactions = recipe.load(data_dir)
-    dataset = describe_data(recipe, interactions)
+    split = recipe.split.split(interactions)
+    dataset = describe_data(recipe, interactions, split)
     print(
         f"{type(recipe.dataset).__name__}: {interactions.num_users:,} users, {interactions.num_items:,} items, "
         f"{interactions.num_interactions:,} interactions",
@@ -92,12 +100,13 @@ def _prepare(run: RunFolder, recipe: Recipe, recipe_path: Path, data_dir: Path, 
         settings["models"] = {name: was for name, was in _old_models(run).items() if name in kept} | settings["models"]
     run.write_recipe(recipe_path.read_bytes(), settings)
     run.write_dataset(dataset)
+    run.write_cases(describe_cases(split))
+    run.write_items(describe_items(split))
     run.write_environment(describe_environment())
 
 
-def describe_data(recipe: Recipe, interactions: Interactions) -> Json:
+def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
     """What dataset.json says: which data this is, beyond doubt."""
-    split = recipe.split.split(interactions)
     leakage = leakage_of_leave_one_out(interactions) if isinstance(recipe.split, TemporalSplit) else None
     return {
         "dataset": describe(recipe.dataset),
@@ -116,6 +125,28 @@ def describe_data(recipe: Recipe, interactions: Interactions) -> Json:
             **({"leave_one_out": asdict(leakage)} if leakage else {}),
         },
     }
+
+
+def describe_cases(split: Split) -> pd.DataFrame:
+    """One row per test user, in the order of per_user.parquet: what the user and the target are like."""
+    known, users, targets = split.test.known, split.test.users, split.test.targets
+    lengths = known.lengths[users]
+    columns = {
+        "user": known.user_ids[users],
+        "target": known.item_ids[targets],
+        "history_length": lengths,
+        "target_count": known.item_counts()[targets],
+    }
+    if known.timestamps is not None:
+        spans = known.timestamps[known.offsets[1:][users] - 1] - known.timestamps[known.offsets[:-1][users]]
+        columns["activity"] = lengths / np.maximum(1, spans / SECONDS_PER_DAY)
+    return pd.DataFrame(columns)
+
+
+def describe_items(split: Split) -> pd.DataFrame:
+    """One row per item of the catalogue."""
+    known = split.test.known
+    return pd.DataFrame({"item": known.item_ids, "count": known.item_counts(), **known.item_columns})
 
 
 def _old_models(run: RunFolder) -> Json:
@@ -189,8 +220,8 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def _write_tables(run: RunFolder, is_shown: bool = False) -> None:
-    comparison = compare_models(run)
+    comparison = compare_models(read_contest([run]))
     run.write_tables(all_files(comparison))
     if is_shown:
-        print(as_text(comparison), end="")
+        print(as_text(main_table(comparison)), end="")
         print(f"tables and per-user values: {run.path}", file=sys.stderr)

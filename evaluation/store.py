@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -87,6 +87,10 @@ class ModelFolder:
         """The per-user values of a finished model."""
         return pd.read_parquet(self._verified("per_user.parquet"))
 
+    def read_top_items(self) -> pd.DataFrame:
+        """The best items of every user of a finished model."""
+        return pd.read_parquet(self._verified("top_items.parquet"))
+
     def _verified(self, name: str) -> Path:
         path = self.path / name
         pinned = self.status().get("sha256", {}).get(name)
@@ -131,6 +135,22 @@ class RunFolder:
     def write_dataset(self, description: Json) -> None:
         """Keep the numbers and digests of the data."""
         write_json(self.path / "dataset.json", description)
+
+    def write_cases(self, frame: pd.DataFrame) -> None:
+        """Keep who is asked for what, and what these users are like."""
+        _write_parquet(self.path / "cases.parquet", frame)
+
+    def read_cases(self) -> pd.DataFrame | None:
+        """What the test users are like; `None` in the folder of an older version."""
+        return _read_parquet(self.path / "cases.parquet")
+
+    def write_items(self, frame: pd.DataFrame) -> None:
+        """Keep the catalogue: ids, how often each item occurs before the targets, and titles."""
+        _write_parquet(self.path / "items.parquet", frame)
+
+    def read_items(self) -> pd.DataFrame | None:
+        """The catalogue; `None` in the folder of an older version."""
+        return _read_parquet(self.path / "items.parquet")
 
     def write_environment(self, description: Json) -> None:
         """Keep what the run was made with."""
@@ -182,9 +202,24 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
+def write_figure(path: Path, save: Callable[[Path], None]) -> None:
+    """Write a figure that `save` draws into a file."""
+    with _moved_into_place(path) as temporary:
+        save(temporary)
+
+
 def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
     with _moved_into_place(path) as temporary:
         frame.to_parquet(temporary, index=False)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame | None:
+    if not path.exists():
+        return None
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: is damaged: {error}") from error
 
 
 @contextmanager

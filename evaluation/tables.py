@@ -1,28 +1,15 @@
-"""A comparison as text, Markdown, LaTeX and CSV."""
+"""The tables of a comparison: models by metrics, and one line for every difference."""
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-from collections.abc import Callable
+import math
+from collections.abc import Iterable, Sequence
 
-from evaluation.comparison import Cell, Comparison, Row
+from evaluation.comparison import Comparison, Row
+from evaluation.layout import Entry, Table
+from evaluation.significance import POWER, TEST_NAMES
 
-DIGITS = 4
-
-LATEX_SPECIALS = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
+MOST_DIGITS = 4
 
 
 def caption(comparison: Comparison) -> str:
@@ -41,178 +28,154 @@ def caption(comparison: Comparison) -> str:
             f"means over {' or '.join(map(str, sorted(seeds)))} seeds; tests are conditional on these seeds"
         )
     if comparison.family_size:
-        against = f"from {comparison.baseline}" if comparison.baseline else "from the best"
-        corrected = {"none": "not corrected"}.get(
-            comparison.correction, f"{comparison.correction.capitalize()}-corrected"
-        )
+        rules = comparison.rules
+        against = f"from {rules.baseline}" if rules.baseline else "from the best"
         sentences.append(
-            f"* differs {against} (paired t-test over users, p < {comparison.alpha:g}, {corrected}, "
-            f"{comparison.family_size} tests)"
+            f"{mark_of(comparison)} differs {against} ({TEST_NAMES[rules.test]} over users, p < {rules.alpha:g}, "
+            f"{_corrected(comparison)}, {comparison.family_size} tests)"
         )
     return "; ".join(sentences) + "."
 
 
-def as_text(comparison: Comparison) -> str:
-    """A table for the terminal; the best value of a column is marked with >, the second with a plus sign."""
-    blocks = _blocks(comparison, bold=lambda value: f">{value}", underline=lambda value: f"+{value}")
-    widths = [max(len(cell) for cell in column) for column in zip(*itertools.chain(*blocks), strict=True)]
-    aligned = [
-        [
-            "  ".join(_pad(cell, width, place) for place, (cell, width) in enumerate(zip(line, widths, strict=True)))
-            for line in block
-        ]
-        for block in blocks
-    ]
-    lines = _ruled(aligned, "-" * len(aligned[0][0]))
-    note = caption(comparison).replace("best in bold, second underlined", "> best, + second")
-    return "\n".join(line.rstrip() for line in [*lines, "", note, *comparison.remarks]) + "\n"
+def mark_of(comparison: Comparison) -> str:
+    """A star for a difference from the best, a dagger for one from the baseline."""
+    return "†" if comparison.rules.baseline else "*"
 
 
-def as_markdown(comparison: Comparison) -> str:
-    """A Markdown table."""
-    bold, underline = (lambda value: f"**{value}**"), (lambda value: f"<u>{value}</u>")
-    blocks = _blocks(comparison, bold=bold, underline=underline, escape=_escape_markdown)
-    header, *lines = ["| " + " | ".join(line) + " |" for line in itertools.chain(*blocks)]
-    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(blocks[0][0]) - 1)) + "|"
-    notes = [caption(comparison), *comparison.remarks]
-    return "\n".join([header, rule, *lines, "", *(_escape_markdown(note) for note in notes)]) + "\n"
+def main_table(comparison: Comparison) -> Table:
+    """Models by metrics: groups of models, then the bound of simulated data, then quoted rows."""
+    return side_by_side([comparison])
 
 
-def as_latex(comparison: Comparison) -> str:
-    """A complete LaTeX table environment; needs the package booktabs only."""
-    bold, underline = (lambda value: rf"\textbf{{{value}}}"), (lambda value: rf"\underline{{{value}}}")
-    blocks = _blocks(comparison, bold=bold, underline=underline, escape=escape_latex)
-    lines = _ruled([[" & ".join(line) + r" \\" for line in block] for block in blocks], r"\midrule")
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape_latex(caption(comparison))}}}",
-            rf"\label{{tab:{''.join(c if c.isalnum() else '-' for c in comparison.run)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(blocks[0][0]) - 1)}}}",
-            r"\toprule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
+def side_by_side(comparisons: Sequence[Comparison]) -> Table:
+    """The main tables of several datasets next to each other; there is no test between them."""
+    has_titles = len(comparisons) > 1
+    parts = [_Part(comparison) for comparison in comparisons]
+    names = _in_order([row.name for row in comparison.rows] for comparison in comparisons)
+    bounds = _in_order([row.name for row in comparison.bounds] for comparison in comparisons)
+    quoted = _in_order(comparison.literature for comparison in comparisons)
+    groups = _in_order(comparison.groups for comparison in comparisons)
+    group_of = {name: group for comparison in comparisons for group, some in comparison.groups.items() for name in some}
+
+    def lines(some: list[str]) -> list[list[Entry | str]]:
+        return [[name, *(entry for part in parts for entry in part.line(name))] for name in some]
+
+    captions = [(f"{comparison.run}: " if has_titles else "") + caption(comparison) for comparison in comparisons]
+    return Table(
+        label="-".join(comparison.run for comparison in comparisons),
+        header=["Model", *(title for part in parts for title in part.header)],
+        blocks=[
+            *(lines([name for name in names if group_of.get(name) == group]) for group in (None, *groups)),
+            lines(bounds),
+            [[f"{name} (quoted)", *(entry for part in parts for entry in part.quoted(name))] for name in quoted],
+        ],
+        caption=" ".join(captions),
+        remarks=[remark for comparison in comparisons for remark in comparison.remarks],
+        spans=[(part.comparison.run, len(part.header)) for part in parts] if has_titles else (),
     )
 
 
-def as_csv(comparison: Comparison) -> str:
-    """One line per model and metric, unrounded."""
-    header = ["model", "metric", "mean", "low", "high", "seed_std", "seeds", "published", "seconds_to_best"]
-    lines: list[list[object]] = [
-        [
-            row.name,
-            metric,
-            cell.value.mean,
-            cell.value.low,
-            cell.value.high,
-            cell.seed_std,
-            len(row.seeds),
-            cell.published,
-            row.seconds_to_best,
-        ]
-        for row in [*comparison.rows, *comparison.bounds]
-        for metric, cell in row.cells.items()
-    ]
-    return _csv(header, lines)
+class _Part:
+    """The columns of one comparison in a table."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison, self.metrics = comparison, comparison.metrics
+        self.rows = {row.name: row for row in (*comparison.rows, *comparison.bounds)}
+        self.order = {metric: comparison.ranked(metric) for metric in self.metrics}
+        cells = [cell for row in comparison.rows for cell in row.cells.values()]
+        self.published = self.metrics if any(cell.published is not None for cell in cells) else ()
+        self.digits = {metric: digits_for(comparison, metric) for metric in self.metrics}
+        self.quoted_digits = {metric: _quoted_digits(comparison, metric) for metric in self.metrics}
+        self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
+
+    def line(self, name: str) -> list[Entry]:
+        """The entries of a model; empty if it is not in this comparison."""
+        row = self.rows.get(name)
+        if row is None:
+            return [Entry("")] * len(self.header)
+        values = [self._measured(row, metric) for metric in self.metrics]
+        published = [self._number(metric, row.cells[metric].published) for metric in self.published]
+        minutes = Entry("" if row.seconds_to_best is None else f"{row.seconds_to_best / 60:.1f}")
+        return [*values, *published, minutes]
+
+    def quoted(self, name: str) -> list[Entry]:
+        """The entries of a row that was quoted."""
+        values = self.comparison.literature.get(name, {})
+        numbers = [self._number(metric, values.get(metric)) for metric in self.metrics]
+        return [*(Entry("") for _ in self.published), *numbers, Entry("")]
+
+    def _measured(self, row: Row, metric: str) -> Entry:
+        cell, order = row.cells[metric], self.order[metric]
+        place = order.index(row.name) if row.name in order and len(order) > 1 else None
+        mark = mark_of(self.comparison) if self.comparison.is_significant(cell) else ""
+        text = f"{cell.value.mean:.{self.digits[metric]}f}"
+        return Entry(text, "best" if place == 0 else "second" if place == 1 else None, mark)
+
+    def _number(self, metric: str, value: float | None) -> Entry:
+        return Entry("" if value is None else f"{value:.{self.quoted_digits[metric]}f}")
 
 
-def significance_csv(comparison: Comparison) -> str:
-    """One line per test, unrounded."""
+def differences_table(comparison: Comparison) -> Table:
+    """One line per model and metric: interval, difference, p-value, effect size, wins, power."""
+    has_seeds = any(cell.seed_std is not None for row in comparison.rows for cell in row.cells.values())
     header = [
-        "model", "comparator", "metric", "difference", "low", "high", "p_value", "p_corrected", "correction",
-        "family_size", "is_significant", "effect_size", "wins", "ties", "losses",
+        "Model", "Metric", "Mean", "95 % interval", "Difference", "Relative", "p", "d", "Wins/ties/losses",
+        "Detectable",
     ]  # fmt: skip
-    lines: list[list[object]] = []
-    for row in comparison.rows:
-        for metric, cell in row.cells.items():
-            if cell.test is not None:
-                test, comparator = cell.test, comparison.baseline or comparison.ranked(metric)[0]
-                lines.append([
-                    row.name, comparator, metric, test.difference.mean, test.difference.low, test.difference.high,
-                    test.p_value, cell.p_corrected, comparison.correction, comparison.family_size,
-                    _is_significant(cell, comparison.alpha), test.effect_size, test.wins, test.ties, test.losses,
-                ])  # fmt: skip
-    return _csv(header, lines)
+    header += ["SD over seeds", "Share of seeds"] if has_seeds else []
 
-
-def all_files(comparison: Comparison) -> dict[str, str]:
-    """The table files of a results folder, by name."""
-    return {
-        "table.md": as_markdown(comparison),
-        "table.tex": as_latex(comparison),
-        "table.csv": as_csv(comparison),
-        "significance.csv": significance_csv(comparison),
-    }
-
-
-def escape_latex(text: str) -> str:
-    """Text with LaTeX's special characters escaped."""
-    return "".join(LATEX_SPECIALS.get(character, character) for character in text)
-
-
-def _blocks(
-    comparison: Comparison,
-    bold: Callable[[str], str],
-    underline: Callable[[str], str],
-    escape: Callable[[str], str] = str,
-) -> list[list[list[str]]]:
-    """The cells as marked-up texts, in blocks between rules: header, models, bounds, quoted rows; none is empty."""
-    rows, bounds, metrics = comparison.rows, comparison.bounds, comparison.metrics
-    has_published = any(cell.published is not None for row in rows for cell in row.cells.values())
-    header = ["Model", *metrics, *([f"{metric} (paper)" for metric in metrics] if has_published else []), "Minutes"]
-    order = {metric: comparison.ranked(metric) for metric in metrics}
-    digits = {metric: _quoted_digits(comparison, metric) for metric in metrics}
-
-    def measured(row: Row, metric: str) -> str:
+    def line(row: Row, metric: str) -> list[str]:
         cell = row.cells[metric]
-        text = f"{cell.value.mean:.{DIGITS}f}"
-        place = order[metric].index(row.name) if row in rows and len(rows) > 1 else None
-        text = bold(text) if place == 0 else underline(text) if place == 1 else text
-        return text + ("*" if _is_significant(cell, comparison.alpha) else "")
+        digits = digits_for(comparison, metric)
+        value, test = cell.value, cell.test
+        texts = [row.name, metric, f"{value.mean:.{digits}f}", f"{value.low:.{digits}f} to {value.high:.{digits}f}"]
+        if test is None or cell.p_corrected is None:
+            texts += [""] * 6
+        else:
+            texts += [f"{test.difference.mean:+.{digits}f}", "" if cell.relative is None else f"{cell.relative:+.1%}"]
+            texts += [_p(cell.p_corrected), f"{test.effect_size:+.3f}", f"{test.wins:,}/{test.ties:,}/{test.losses:,}"]
+            texts += [f"{cell.detectable:.{digits}f}"]
+        if cell.seed_std is not None and cell.seed_share is not None:
+            texts += [f"{cell.seed_std:.{digits}f}", f"{cell.seed_share:.0%}"]
+        return texts + [""] * (len(header) - len(texts))
 
-    def quoted(metric: str, value: float | None) -> str:
-        return "" if value is None else f"{value:.{digits[metric]}f}"
-
-    def own_line(row: Row) -> list[str]:
-        published = [quoted(metric, row.cells[metric].published) for metric in metrics] if has_published else []
-        values = [measured(row, metric) for metric in metrics]
-        return [escape(row.name), *values, *published, f"{row.seconds_to_best / 60:.1f}"]
-
-    def quoted_line(name: str, values: dict[str, float]) -> list[str]:
-        numbers = [quoted(metric, values.get(metric)) for metric in metrics]
-        return [escape(f"{name} (quoted)"), *([""] * len(numbers) if has_published else []), *numbers, ""]
-
-    blocks = [
-        [[escape(title) for title in header]],
-        *([own_line(row) for row in group] for group in _grouped(comparison)),
-        [own_line(row) for row in bounds],
-        [quoted_line(name, values) for name, values in comparison.literature.items()],
+    against = comparison.rules.baseline or "the best model of each metric"
+    sentences = [
+        f"Differences to {against}: {TEST_NAMES[comparison.rules.test]} over {comparison.num_users:,} users, p-values "
+        f"{_corrected(comparison)} for {comparison.family_size} tests; d is Cohen's d of the paired differences",
+        f"detectable: the smallest difference that these users show with {POWER:.0%} power at the strictest level",
     ]
-    return [block for block in blocks if block]
+    if has_seeds:
+        sentences.append("share of seeds: of the variance of the mean, what is due to seeds rather than users")
+    return Table(
+        label=f"{comparison.run}-differences",
+        header=header,
+        blocks=[[line(row, metric) for row in comparison.rows] for metric in comparison.metrics],
+        caption="; ".join(sentences) + ".",
+    )
 
 
-def _grouped(comparison: Comparison) -> list[list[Row]]:
-    """The rows group by group; those without a group come first."""
-    group_of = {name: group for group, names in comparison.groups.items() for name in names}
-    return [[row for row in comparison.rows if group_of.get(row.name) == group] for group in (None, *comparison.groups)]
+def _corrected(comparison: Comparison) -> str:
+    correction = comparison.rules.correction
+    return "not corrected" if correction == "none" else f"{correction.capitalize()}-corrected"
 
 
-def _ruled(blocks: list[list[str]], rule: str) -> list[str]:
-    """The lines of all blocks with a rule between one block and the next."""
-    return [line for number, block in enumerate(blocks) for line in ([rule] if number else []) + block]
+def digits_for(comparison: Comparison, metric: str) -> int:
+    """One digit more than the interval's half-width has certain ones: 0.03 gives three digits, 0.006 four."""
+    widths = [row.cells[metric].value for row in comparison.rows]
+    halves = [(value.high - value.low) / 2 for value in widths if value.high > value.low]
+    if not halves:
+        return MOST_DIGITS
+    return min(MOST_DIGITS, max(2, math.ceil(-math.log10(min(halves))) + 1))
 
 
-def _escape_markdown(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*")
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def _is_significant(cell: Cell, alpha: float) -> bool:
-    return cell.p_corrected is not None and cell.p_corrected < alpha
+def _in_order(names: Iterable[Iterable[str]]) -> list[str]:
+    """Names from several lists, each once, in the order in which they come."""
+    return list(dict.fromkeys(name for some in names for name in some))
 
 
 def _quoted_digits(comparison: Comparison, metric: str) -> int:
@@ -220,15 +183,3 @@ def _quoted_digits(comparison: Comparison, metric: str) -> int:
     published = [row.cells[metric].published for row in comparison.rows]
     numbers = [*published, *(values.get(metric) for values in comparison.literature.values())]
     return max((len(str(number).partition(".")[2]) for number in numbers if number is not None), default=0)
-
-
-def _pad(value: str, width: int, column: int) -> str:
-    return value.ljust(width) if column == 0 else value.rjust(width)
-
-
-def _csv(header: list[str], lines: list[list[object]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    return buffer.getvalue()

@@ -14,8 +14,8 @@ LIBRARY = [
     "losses", "models", "objective", "ranking", "calibration", "optimizers", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
-    "command", "store", "significance", "comparison", "tables", "plots", "environment", "progress", "smoke", "plan",
-    "datasheet", "golden", "experiment", "worker", "runner",
+    "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",
+    "plots", "environment", "progress", "smoke", "plan", "datasheet", "golden", "experiment", "worker", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]
