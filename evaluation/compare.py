@@ -185,7 +185,8 @@ def _print(comparisons: list[Comparison], tables: list[Table], arguments: argpar
     elif arguments.format == "csv":
         print("\n".join(records.as_csv(comparison) for comparison in comparisons), end="")
     else:
-        shown = [side_by_side(comparisons), *_differences(comparisons, arguments.format), *tables]
+        table = side_by_side(comparisons, has_published=arguments.format != "latex")
+        shown = [table, *_differences(comparisons, arguments.format), *tables]
         print("\n".join(RENDERERS[arguments.format](table) for table in shown), end="")
 
 

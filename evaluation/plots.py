@@ -1,4 +1,4 @@
-"""Figures, drawn without a display."""
+"""Figures, drawn into files; nothing is shown and no state is shared."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -28,9 +24,10 @@ def draw_pairwise(path: Path, metric: str, pairs: Pairwise) -> None:
         place = names.index(row), names.index(column)
         values[place], values[place[::-1]] = test.difference.mean, -test.difference.mean
     limit = max(float(np.abs(values).max()), 1e-9)
-    with plt.rc_context(STYLE):
+    with mpl.rc_context(STYLE):
         size = 1.6 + 0.7 * len(names)
-        figure, axes = plt.subplots(figsize=(size + 0.8, size), layout="constrained")
+        figure = Figure(figsize=(size + 0.8, size), layout="constrained")
+        axes = figure.subplots()
         image = axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit)
         axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
         axes.set_yticks(range(len(names)), names)
@@ -49,10 +46,9 @@ def draw_pairwise(path: Path, metric: str, pairs: Pairwise) -> None:
 def draw_strata(path: Path, metric: str, strata: Sequence[Stratum], first: str, second: str) -> None:
     """The difference of two models among groups of users, with intervals."""
     groups = [(title, list(group)) for title, group in itertools.groupby(strata, key=lambda stratum: stratum.by)]
-    with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(
-            1, len(groups), figsize=(3.2 * len(groups), 2.8), sharey=True, squeeze=False, layout="constrained"
-        )
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(3.2 * len(groups), 2.8), layout="constrained")
+        panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)
         for axes, (title, group) in zip(panels[0], groups, strict=True):
             means = np.array([stratum.difference.mean for stratum in group])
             lows = np.array([stratum.difference.low for stratum in group])
@@ -68,4 +64,3 @@ def draw_strata(path: Path, metric: str, strata: Sequence[Stratum], first: str, 
 
 def _save(figure: Figure, path: Path) -> None:
     write_figure(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:]))
-    plt.close(figure)

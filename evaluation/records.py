@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.comparison import Cell, Comparison, Row
 from evaluation.layout import as_latex, as_markdown
-from evaluation.tables import caption, differences_table, main_table
+from evaluation.tables import caption, differences_table, main_table, paper_table
 
 
 def as_csv(comparison: Comparison) -> str:
@@ -77,10 +77,9 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 def all_files(comparison: Comparison) -> dict[str, str]:
     """The table files of a results folder, by name."""
-    table = main_table(comparison)
     return {
-        "table.md": as_markdown(table) + "\n" + as_markdown(differences_table(comparison)),
-        "table.tex": as_latex(table),
+        "table.md": as_markdown(main_table(comparison)) + "\n" + as_markdown(differences_table(comparison)),
+        "table.tex": as_latex(paper_table(comparison)),
         "table.csv": as_csv(comparison),
         "significance.csv": significance_csv(comparison),
     }

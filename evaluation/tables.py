@@ -47,10 +47,15 @@ def main_table(comparison: Comparison) -> Table:
     return side_by_side([comparison])
 
 
-def side_by_side(comparisons: Sequence[Comparison]) -> Table:
+def paper_table(comparison: Comparison) -> Table:
+    """The main table without the columns of published numbers, which a page has no room for."""
+    return side_by_side([comparison], has_published=False)
+
+
+def side_by_side(comparisons: Sequence[Comparison], *, has_published: bool = True) -> Table:
     """The main tables of several datasets next to each other; there is no test between them."""
     has_titles = len(comparisons) > 1
-    parts = [_Part(comparison) for comparison in comparisons]
+    parts = [_Part(comparison, has_published and not has_titles) for comparison in comparisons]
     names = _in_order([row.name for row in comparison.rows] for comparison in comparisons)
     bounds = _in_order([row.name for row in comparison.bounds] for comparison in comparisons)
     quoted = _in_order(comparison.literature for comparison in comparisons)
@@ -78,12 +83,13 @@ def side_by_side(comparisons: Sequence[Comparison]) -> Table:
 class _Part:
     """The columns of one comparison in a table."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, has_published: bool) -> None:
         self.comparison, self.metrics = comparison, comparison.metrics
         self.rows = {row.name: row for row in (*comparison.rows, *comparison.bounds)}
         self.order = {metric: comparison.ranked(metric) for metric in self.metrics}
         cells = [cell for row in comparison.rows for cell in row.cells.values()]
-        self.published = self.metrics if any(cell.published is not None for cell in cells) else ()
+        is_quoted = has_published and any(cell.published is not None for cell in cells)
+        self.published = self.metrics if is_quoted else ()
         self.digits = {metric: digits_for(comparison, metric) for metric in self.metrics}
         self.quoted_digits = {metric: _quoted_digits(comparison, metric) for metric in self.metrics}
         self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
@@ -140,6 +146,10 @@ def differences_table(comparison: Comparison) -> Table:
         return texts + [""] * (len(header) - len(texts))
 
     against = comparison.rules.baseline or "the best model of each metric"
+    if not comparison.family_size:
+        return Table(
+            f"{comparison.run}-means", header[:4], [[line(row, m)[:4] for m in row.cells] for row in comparison.rows]
+        )
     sentences = [
         f"Differences to {against}: {TEST_NAMES[comparison.rules.test]} over {comparison.num_users:,} users, p-values "
         f"{_corrected(comparison)} for {comparison.family_size} tests; d is Cohen's d of the paired differences",

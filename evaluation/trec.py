@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ def import_results(path: Path, contest: Contest) -> Contestant:
     CSV or Parquet of metrics: a column user and one column for every metric.
     """
     frame = _read(path)
-    name = str(frame["tag"].iloc[0]) if "tag" in frame and frame["tag"].nunique() == 1 else path.name.split(".")[0]
+    name = unquote(frame["tag"].iloc[0]) if "tag" in frame and frame["tag"].nunique() == 1 else path.name.split(".")[0]
     if "user" not in frame:
         raise InputError(f"{path}: must have a column user. Received: {', '.join(frame.columns)}")
     users = contest.cases["user"].astype(str)

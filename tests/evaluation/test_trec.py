@@ -66,6 +66,7 @@ def test_our_own_ranking_comes_back_the_same(run, exported):
     contest = read_contest([run])
     for name in ("Good one", "Bad"):
         imported = import_results(exported / f"{name}.run", contest)
+        assert imported.name == f"{name} (imported)"
         for metric in contest.metrics:
             np.testing.assert_allclose(imported.per_user(metric), contest.find(name).per_user(metric), atol=1e-12)
 
