@@ -16,19 +16,42 @@ Tensor = Any
 """A `tf.Tensor`; TensorFlow ships no types."""
 
 
-class Batch(NamedTuple):
-    """One training batch.
+COST_OF_A_PIECE = 600
+"""Positions of padding that a step computes in about the time that one more piece costs it on a CPU."""
 
-    users: (batch,) rows of the training data.
-    items: (batch, length) inputs, padded on the left; MASK where an item is hidden.
-    positions: (batch, targets) where in `items` something is to be predicted.
-    targets: (batch, targets) the item to predict there; PADDING where there is none.
+STATIC = 0
+"""A number of pieces: all sequences padded to the full length."""
+
+LENGTH_STEP = 8
+"""Lengths of pieces are multiples of this."""
+
+
+class Piece(NamedTuple):
+    """Sequences of a batch that are about equally long, cut to the longest of them.
+
+    users: (sequences,) rows of the training data.
+    inputs: (sequences, length) what the network sees: items, padded on the left, MASK where one is hidden; for a
+        network of users, the users.
     """
 
     users: Tensor
-    items: Tensor
-    positions: Tensor
+    inputs: Tensor
+
+
+class Batch(NamedTuple):
+    """One training batch.
+
+    pieces: the sequences; padding is cut by putting long and short ones into different pieces.
+    users: (targets,) the user of each target.
+    targets: (targets,) the items to predict; PADDING where there is none, in batches of static shape.
+    places: (targets,) where each target is predicted: the number of a position when all positions of all pieces are
+        counted, sequence by sequence.
+    """
+
+    pieces: tuple[Piece, ...]
+    users: Tensor
     targets: Tensor
+    places: Tensor
 
 
 class FlatSequences(NamedTuple):
@@ -57,8 +80,15 @@ class Examples(ABC):
         """What an epoch passes over once: numbers that `make` understands."""
 
     @abstractmethod
-    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor) -> Batch:
-        """A batch from (batch,) cases; everything random in it is a function of the (2,) seed."""
+    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_pieces: int) -> Batch:
+        """A batch from (batch,) cases; everything random in it is a function of the (2,) seed.
+
+        With `num_pieces` of STATIC nothing is cut, and every position has a target or PADDING.
+        """
+
+    def num_pieces(self, train: Interactions, batch_size: int) -> int:
+        """Into how many pieces a batch is best cut: as many as save more padding than they cost."""
+        return 1
 
 
 @dataclass(frozen=True)
@@ -75,12 +105,16 @@ class ShiftedExamples(Examples):
         """Users with an item and one that follows it."""
         return np.flatnonzero(train.lengths >= 2)
 
-    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor) -> Batch:
+    def num_pieces(self, train: Interactions, batch_size: int) -> int:
+        """By the lengths of the inputs."""
+        return _best_num_pieces(np.minimum(train.lengths[self.cases(train)] - 1, self.length), batch_size)
+
+    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_pieces: int) -> Batch:
         """Inputs and targets are the same window, one place apart."""
         window = data.last(cases, self.length + 1)
-        items = window[:, :-1]
-        targets = tf.where(items == PADDING, PADDING, window[:, 1:])
-        return Batch(cases, items, tf.broadcast_to(tf.range(self.length), tf.shape(items)), targets)
+        inputs = window[:, :-1]
+        targets = tf.where(inputs == PADDING, PADDING, window[:, 1:])
+        return _in_pieces(cases, inputs, targets, num_pieces)
 
 
 @dataclass(frozen=True)
@@ -91,17 +125,24 @@ class MaskedExamples(Examples):
         length: how many of a user's last training items are used.
         probability: share of items to hide, of all the training items of the user.
         max_masks: hide no more than this; at least one item is always hidden.
+        is_padding_kept: whether the model looks at padding, which then must not be cut.
     """
 
     length: int
     probability: float
     max_masks: int
+    is_padding_kept: bool = False
 
     def cases(self, train: Interactions) -> Array:
         """Users with any item."""
         return np.flatnonzero(train.lengths >= 1)
 
-    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor) -> Batch:
+    def num_pieces(self, train: Interactions, batch_size: int) -> int:
+        """By the lengths of the inputs; one where padding must stay."""
+        lengths = np.minimum(train.lengths[self.cases(train)], self.length)
+        return 1 if self.is_padding_kept else _best_num_pieces(lengths, batch_size)
+
+    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_pieces: int) -> Batch:
         """Hidden positions are drawn without replacement, each real position equally likely."""
         window = data.last(cases, self.length)
         is_item = window != PADDING
@@ -109,10 +150,14 @@ class MaskedExamples(Examples):
         places = tf.argsort(tf.where(is_item, order, 2.0), axis=1, stable=True)[:, : self.num_places]
         num_items = tf.reduce_sum(tf.cast(is_item, tf.int32), axis=1)
         counts = tf.minimum(self.num_masks(data.lengths(cases)), num_items)
-        is_hidden = tf.range(self.num_places)[None] < counts[:, None]
-        targets = tf.where(is_hidden, tf.gather(window, places, batch_dims=1), PADDING)
-        at = tf.reduce_any((places[:, :, None] == tf.range(self.length)) & is_hidden[:, :, None], axis=1)
-        return Batch(cases, tf.where(at, MASK, window), places, targets)
+        is_drawn = tf.range(self.num_places)[None] < counts[:, None]
+        is_hidden = tf.reduce_any((places[:, :, None] == tf.range(self.length)) & is_drawn[:, :, None], axis=1)
+        inputs = tf.where(is_hidden, MASK, window)
+        if num_pieces == STATIC:
+            targets = tf.where(is_drawn, tf.gather(window, places, batch_dims=1), PADDING)
+            return _whole(cases, inputs, targets, places)
+        shortest = self.length if self.is_padding_kept else 1
+        return _in_pieces(cases, inputs, tf.where(is_hidden, window, PADDING), num_pieces, shortest)
 
     @property
     def num_places(self) -> int:
@@ -133,11 +178,52 @@ class PairExamples(Examples):
         """All interactions."""
         return np.arange(train.num_interactions)
 
-    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor) -> Batch:
-        """One target per interaction; there are no input items."""
+    def make(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_pieces: int) -> Batch:
+        """One target per interaction."""
         users = tf.searchsorted(data.offsets, cases, side="right", out_type=tf.int64) - 1
-        nothing = tf.fill([cases.shape[0], 1], PADDING)
-        return Batch(users, nothing, tf.zeros_like(nothing), tf.gather(data.items, cases)[:, None])
+        return _whole(users, users[:, None], tf.gather(data.items, cases)[:, None], tf.zeros_like(cases)[:, None])
+
+
+def _best_num_pieces(lengths: Array, batch_size: int) -> int:
+    """The number of pieces at which padding and pieces together cost least, for batches of such lengths."""
+
+    def cost(num_pieces: int) -> float:
+        ends = np.maximum(0, np.arange(1, num_pieces + 1) / num_pieces - 1 / (2 * batch_size))
+        return batch_size * float(np.quantile(lengths, ends).mean()) + COST_OF_A_PIECE * num_pieces
+
+    return min((1, 2, 4, 8), key=cost)
+
+
+def _whole(users: Tensor, inputs: Tensor, targets: Tensor, positions: Tensor) -> Batch:
+    """A batch of static shape from (batch, length) inputs and (batch, n) targets at (batch, n) positions."""
+    batch, length = inputs.shape
+    places = tf.range(batch, dtype=tf.int64)[:, None] * length + tf.cast(positions, tf.int64)
+    flat = (tf.reshape(values, [-1]) for values in (targets, places))
+    return Batch((Piece(users, inputs),), tf.repeat(users, targets.shape[1]), *flat)
+
+
+def _in_pieces(users: Tensor, inputs: Tensor, targets: Tensor, num_pieces: int, shortest: int = 1) -> Batch:
+    """A batch from (batch, length) inputs and targets, in pieces of equal size from short to long, cut on the left.
+
+    Lengths are rounded up, so that there are few different shapes.
+    """
+    batch, length = inputs.shape
+    if num_pieces == STATIC:
+        return _whole(users, inputs, targets, tf.broadcast_to(tf.range(length), [batch, length]))
+    lengths = tf.reduce_sum(tf.cast(inputs != PADDING, tf.int32), axis=1)
+    order = tf.argsort(lengths, stable=True)
+    users, inputs, targets, lengths = (tf.gather(values, order) for values in (users, inputs, targets, lengths))
+    pieces, flat_targets, flat_users = [], [], []
+    for rows in np.array_split(np.arange(batch), min(num_pieces, batch)):
+        part = slice(rows[0], rows[-1] + 1)
+        rounded = (tf.maximum(lengths[rows[-1]], shortest) + LENGTH_STEP - 1) // LENGTH_STEP * LENGTH_STEP
+        start = length - tf.minimum(rounded, length)
+        pieces.append(Piece(users[part], inputs[part, start:]))
+        flat_targets.append(tf.reshape(targets[part, start:], [-1]))
+        flat_users.append(tf.repeat(users[part], length - start))
+    targets, users = tf.concat(flat_targets, axis=0), tf.concat(flat_users, axis=0)
+    places = tf.where(targets != PADDING)[:, 0]
+    return Batch(tuple(pieces), tf.gather(users, places), tf.gather(targets, places), places)
 
 
 def steps_per_epoch(num_cases: int, batch_size: int, max_steps: int) -> int:
@@ -154,18 +240,22 @@ def make_batches(
     *,
     with_replacement: bool = False,
     first_epoch: int = 0,
+    num_pieces: int | None = None,
 ) -> tf.data.Dataset:
     """Endless batches, one epoch after the other, each epoch in a fresh random order of the cases.
 
     Batch i of epoch e is a pure function of (seed, e, i), so that a run can go on from any epoch. Everything
     is gathered in the graph from flat arrays; nothing is done in Python per user or per batch. Cases left over
     after the last whole batch sit the epoch out. With replacement, every batch draws its cases anew instead.
+    A batch comes in `num_pieces` pieces of similar length, by default as many as pay; STATIC gives it the one shape
+    that XLA needs.
     """
     cases = examples.cases(train)
     if len(cases) == 0:
         raise InputError("training needs a user with at least two training interactions. Received: none")
     steps = steps_per_epoch(len(cases), batch_size, max_steps)
     batch_size = min(batch_size, len(cases))
+    num_pieces = examples.num_pieces(train, batch_size) if num_pieces is None else num_pieces
     all_cases = tf.constant(cases)
     data = FlatSequences(tf.constant(train.items), tf.constant(train.offsets))
 
@@ -184,7 +274,7 @@ def make_batches(
         return tf.data.Dataset.from_tensors((batches, seeds)).unbatch()
 
     def batch(cases: Tensor, seed: Tensor) -> Batch:
-        return examples.make(data, cases, seed)
+        return examples.make(data, cases, seed, num_pieces)
 
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
     return epochs.flat_map(cases_of_epoch).map(batch, num_parallel_calls=2, deterministic=True).prefetch(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -15,8 +15,11 @@ from aprec_like.interactions import Interactions
 
 SharedBy = Literal["position", "sequence", "batch"]
 
+Shape = list[Any]
+"""(n, k); n may be known only in the graph."""
+
 Sampler = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From (batch,) users, (batch, targets) positives and a (2,) seed to (batch or 1, targets or 1, k) items."""
+"""From (n,) users, their (n,) positives and a (2,) seed to (n, k) items."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +50,35 @@ class Negatives:
             raise ValueError("Negatives that are shared by the batch cannot reject the history: each user has another")
 
     def sampler(self, train: Interactions, num_negatives: int) -> Sampler:
-        """A function that draws `num_negatives` items, in the graph, from the catalogue of the training data."""
+        """A function that draws `num_negatives` items for each of n users, in the graph, from the catalogue.
+
+        Whoever shares negatives asks once for all that share them.
+        """
         drawable = np.count_nonzero(train.item_counts()) if self.by_popularity else train.num_items
         if drawable < 2:
             raise InputError(f"negatives need at least 2 items to draw from. Received: {drawable}")
         draw = self._popular_draw(train) if self.by_popularity else self._uniform_draw(train)
 
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            # Batches have static shapes, which a loop that draws again needs.
-            batch, targets = positives.shape
-            shape = {"position": [batch, targets], "sequence": [batch, 1], "batch": [1, 1]}[self.shared_by]
-            return draw([*shape, num_negatives], users, positives, seed)
+            return draw([tf.shape(users)[0], num_negatives], users, positives, seed)
 
         return sample
 
     def _uniform_draw(self, train: Interactions) -> Callable[..., Tensor]:
         num_items = train.num_items
         if self.reject_history:
-            sorted_items = _SortedItems(train)
+            unseen = _Unseen(train)
 
-            def draw_unseen(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-                rejected = sorted_items.of(users)
-                count = tf.reduce_sum(tf.cast(rejected < num_items, tf.int32), axis=1)[:, None, None]
-                places = _uniform_below(num_items - count, shape, seed)
-                flat = tf.reshape(places, [tf.shape(users)[0], -1])
-                return tf.reshape(_skip(flat, rejected, num_items), shape)
+            def draw_unseen(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+                return unseen.pick(users, _uniform_below(unseen.counts(users)[:, None], shape, seed))
 
             return draw_unseen
 
-        def draw_other(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw_other(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             places = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
-            return places + tf.cast(places >= positives[..., None], tf.int32)
+            return places + tf.cast(places >= positives[:, None], tf.int32)
 
-        def draw_any(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw_any(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             return tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32, alg="philox")
 
         return draw_other if self.reject_positive else draw_any
@@ -92,14 +91,14 @@ class Negatives:
         def rejected(drawn: Tensor, users: Tensor, positives: Tensor) -> Tensor:
             if pairs is not None:
                 return pairs.has(users, drawn)
-            return drawn == positives[..., None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
+            return drawn == positives[:, None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
 
-        def draw_once(shape: list[int], seed: Tensor) -> Tensor:
+        def draw_once(shape: Shape, seed: Tensor) -> Tensor:
             count = train.num_interactions
             where = tf.random.stateless_uniform(shape, seed, maxval=count, dtype=tf.int64, alg="philox")
             return tf.gather(items, where)
 
-        def draw(shape: list[int], users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def draw(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             def again(drawn: Tensor, is_rejected: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 turn_seed = tf.random.experimental.stateless_fold_in(seed, turn, alg="philox")
                 drawn = tf.where(is_rejected, draw_once(shape, turn_seed), drawn)
@@ -107,27 +106,41 @@ class Negatives:
 
             first = draw_once(shape, seed)
             state = (first, rejected(first, users, positives), tf.constant(0))
-            return tf.while_loop(lambda _, is_rejected, turn: tf.reduce_any(is_rejected), again, state)[0]
+            open_shape = tf.TensorShape([None, first.shape[1]])
+            shapes = (open_shape, open_shape, tf.TensorShape([]))
+            return tf.while_loop(lambda _, is_rejected, turn: tf.reduce_any(is_rejected), again, state, shapes)[0]
 
         return draw
 
 
-class _SortedItems:
-    """The sorted distinct training items of each user, in the graph."""
+class _Unseen:
+    """The items that each user has not had in training, in the graph, without a list of them.
+
+    With a user's items s_0 < s_1 < ... there are s_j - j unseen items below s_j, so s_j stands before the r-th unseen
+    item if and only if s_j - j <= r: the r-th unseen item is r plus the number of such j. These thresholds never
+    decrease, so one search among those of all users, set apart by an offset per user, finds that number.
+    """
 
     def __init__(self, train: Interactions) -> None:
         flat, offsets = train.distinct_items()
-        self.width, self.num_items = int(np.diff(offsets).max()), train.num_items
-        if self.width >= train.num_items:
+        lengths = np.diff(offsets)
+        if lengths.max() >= train.num_items:
             raise InputError("reject_history needs items that the user has not had. Received: a user with all of them")
-        self.flat, self.offsets = tf.constant(flat), tf.constant(offsets)
+        self.num_items = train.num_items
+        users = np.repeat(np.arange(train.num_users), lengths)
+        below = flat - (np.arange(len(flat)) - offsets[:-1][users])
+        self.thresholds, self.offsets = tf.constant(users * self.num_items + below), tf.constant(offsets)
 
-    def of(self, users: Tensor) -> Tensor:
-        """(batch, width) items, padded on the right with num_items."""
-        starts, ends = tf.gather(self.offsets, users), tf.gather(self.offsets, users + 1)
-        places = starts[:, None] + tf.range(self.width, dtype=self.offsets.dtype)
-        is_item = places < ends[:, None]
-        return tf.where(is_item, tf.gather(self.flat, tf.where(is_item, places, 0)), self.num_items)
+    def counts(self, users: Tensor) -> Tensor:
+        """(n,) how many items each user has not had."""
+        return self.num_items - (tf.gather(self.offsets, users + 1) - tf.gather(self.offsets, users))
+
+    def pick(self, users: Tensor, places: Tensor) -> Tensor:
+        """(n, k) the unseen items of (n,) users at (n, k) places from 0."""
+        keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(places, tf.int64)
+        found = tf.reshape(tf.searchsorted(self.thresholds, tf.reshape(keys, [-1]), side="right"), tf.shape(keys))
+        before = tf.cast(found, tf.int64) - tf.gather(self.offsets, users)[:, None]
+        return places + tf.cast(before, tf.int32)
 
 
 class _KnownPairs:
@@ -142,25 +155,15 @@ class _KnownPairs:
         self.keys = tf.constant(users * train.num_items + flat.astype(np.int64))
 
     def has(self, users: Tensor, items: Tensor) -> Tensor:
-        """(batch, targets, k) from (batch,) users and (batch, targets, k) items."""
-        keys = tf.cast(users, tf.int64)[:, None, None] * self.num_items + tf.cast(items, tf.int64)
+        """(n, k) from (n,) users and (n, k) items."""
+        keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(items, tf.int64)
         found = tf.minimum(tf.searchsorted(self.keys, tf.reshape(keys, [-1])), len(self.keys) - 1)
         return tf.reshape(tf.gather(self.keys, found), tf.shape(keys)) == keys
 
 
-def _uniform_below(limits: Tensor, shape: list[int], seed: Tensor) -> Tensor:
+def _uniform_below(limits: Tensor, shape: Shape, seed: Tensor) -> Tensor:
     """Whole numbers from 0 to limit - 1; `limits` may differ by row."""
     bits = tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg="philox")
     # The product of 32 random bits and the limit, shifted back: uniform up to limit / 2**32.
     scaled = tf.cast(bits, tf.uint64) * tf.cast(limits, tf.uint64)
     return tf.cast(tf.bitwise.right_shift(scaled, tf.constant(32, tf.uint64)), tf.int32)
-
-
-def _skip(places: Tensor, rejected: Tensor, num_items: int) -> Tensor:
-    """The r-th item that is not rejected, for every place r: r plus the number of rejected items before it.
-
-    With rejected items s_0 < s_1 < ... there are s_j - j allowed items below s_j, so s_j stands before the
-    r-th allowed item if and only if s_j - j <= r. Exact, and without a loop that draws again.
-    """
-    allowed_below = tf.where(rejected < num_items, rejected - tf.range(tf.shape(rejected)[1]), num_items)
-    return places + tf.searchsorted(allowed_below, places, side="right")

@@ -1,4 +1,4 @@
-"""From a batch to the number that training minimises: states, candidates, logits, loss, mean over positions."""
+"""From a batch to the number that training minimises: states, candidates, logits, loss, mean over targets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import tensorflow as tf
 
 from aprec_like.batches import Batch, Tensor
 from aprec_like.interactions import PADDING, Interactions
+from aprec_like.logits import own_losses
 from aprec_like.losses import FullLoss, SampledLoss
 from aprec_like.models import Network
-from aprec_like.negatives import Negatives
-
-MAX_GEMM_ITEMS_PER_CANDIDATE = 100
-"""Up to this many items per candidate all logits are computed. A guess: only a ratio of 16 was timed, 3x faster."""
+from aprec_like.negatives import Negatives, Sampler
 
 DROPOUT, NEGATIVES = 0, 1
 """What a step draws random numbers for."""
@@ -23,95 +21,87 @@ Objective = Callable[[Network, Batch, Tensor], Tensor]
 
 
 def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: Interactions) -> Objective:
-    """What to minimise: the mean loss over the positions of a batch that have a target (long sequences weigh more).
+    """What to minimise: the mean loss over the targets of a batch (long sequences weigh more).
 
     The same seed drops and draws the same.
     """
-    position_losses = _sampled(loss, negatives, train) if isinstance(loss, SampledLoss) else _full(loss)
+    if isinstance(loss, SampledLoss):
+        sampler = negatives.sampler(train, loss.num_negatives)
+        by = {"position": _own, "sequence": _shared_by_sequence, "batch": _shared_by_batch}[negatives.shared_by]
+        total_loss = by(loss, sampler)
+    else:
+        total_loss = _full(loss)
 
     def objective(network: Network, batch: Batch, seed: Tensor) -> Tensor:
         dropout_seed, negatives_seed = (
             tf.random.experimental.stateless_fold_in(seed, purpose, alg="philox") for purpose in (DROPOUT, NEGATIVES)
         )
-        states = network.target_states(batch, dropout_seed)
         is_target = batch.targets != PADDING
-        targets = tf.where(is_target, batch.targets, 0)
-        losses = position_losses(network, states, batch.users, targets, negatives_seed)
-        weights = tf.cast(is_target, losses.dtype)
-        return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
+        batch = batch._replace(targets=tf.where(is_target, batch.targets, 0))
+        weights = tf.cast(is_target, tf.float32)
+        return total_loss(network, batch, weights / tf.reduce_sum(weights), dropout_seed, negatives_seed)
 
     return objective
 
 
-def _full(loss: FullLoss) -> Callable[..., Tensor]:
-    def losses(network: Network, states: Tensor, users: Tensor, targets: Tensor, seed: Tensor) -> Tensor:
-        return loss(states, network.item_table, targets)
-
-    return losses
+WeightedLoss = Callable[[Network, Batch, Tensor, Tensor, Tensor], Tensor]
+"""The sum of the losses of a batch's targets, each times its weight; two seeds, of dropout and of negatives."""
 
 
-def _sampled(loss: SampledLoss, negatives: Negatives, train: Interactions) -> Callable[..., Tensor]:
-    sampler = negatives.sampler(train, loss.num_negatives)
+def _full(loss: FullLoss) -> WeightedLoss:
+    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        states = network.target_states(batch, dropout_seed)
+        return tf.reduce_sum(weights * loss(states, network.item_table, batch.targets))
 
-    def losses(network: Network, states: Tensor, users: Tensor, targets: Tensor, seed: Tensor) -> Tensor:
-        drawn = sampler(users, targets, seed)
-        return sampled_losses(loss, states, network.item_table, targets, drawn, network.logit_offset)
-
-    return losses
+    return total
 
 
-def sampled_losses(
-    loss: SampledLoss, states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor, offset: Tensor | None = None
-) -> Tensor:
-    """(batch, targets) losses of (batch, targets) targets against drawn items: their own, or shared ones."""
-    is_shared = drawn.shape[1] == 1 and targets.shape[1] != 1
-    logits = (
-        shared_logits(states, item_table, targets, drawn)
-        if is_shared
-        else own_logits(states, item_table, targets, drawn)
-    )
-    positive, negative = logits if offset is None else (part + offset for part in logits)
-    return loss(positive, negative, item_table.shape[0])
+def _own(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
+    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        states = network.target_states(batch, dropout_seed)
+        drawn = sampler(batch.users, batch.targets, seed)
+        candidates = tf.concat([batch.targets[:, None], drawn], axis=1)
+        return own_losses(loss, states, network.item_table, candidates, weights, network.logit_offset)
+
+    return total
 
 
-def own_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """(batch, targets) logits of the targets and (batch, targets, k) of every position's own drawn items.
+def _shared_by_batch(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
+    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        states, table = network.target_states(batch, dropout_seed), network.item_table
+        drawn = sampler(batch.users[:1], batch.targets[:1], seed)[0]
+        negative = tf.matmul(states, tf.gather(table, drawn), transpose_b=True)
+        return _weighted(loss, network, positive_logits(states, table, batch.targets), negative, weights)
 
-    Gathering rows moves dim numbers per candidate; for a small catalogue it is cheaper to compute the logits
-    of all items by one matrix product and to pick. The values are the same.
-    """
-    candidates = tf.concat([targets[..., None], drawn], axis=-1)
-    if uses_all_logits(item_table.shape[0], candidates.shape[-1]):
-        logits = _pick(_product(states, item_table), candidates)
-    else:
-        logits = tf.einsum("bld,blcd->blc", states, tf.gather(item_table, candidates))
-    return logits[..., 0], logits[..., 1:]
+    return total
 
 
-def shared_logits(states: Tensor, item_table: Tensor, targets: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for drawn items of shape (batch or 1, 1, k) that all positions share: matrix products."""
-    positive = tf.einsum("bld,bld->bl", states, tf.gather(item_table, targets))
-    rows = tf.gather(item_table, drawn[:, 0])
-    if drawn.shape[0] != 1:
-        return positive, tf.matmul(states, rows, transpose_b=True)
-    return positive, tf.reshape(_product(states, rows[0]), [*tf.unstack(tf.shape(targets)), drawn.shape[-1]])
+def _shared_by_sequence(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
+    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        table = network.item_table
+        pieces = [network.project(states) for states in network.piece_states(batch, dropout_seed)]
+        users = tf.concat([piece.users for piece in batch.pieces], axis=0)
+        rows = tf.gather(table, sampler(users, tf.zeros_like(users, tf.int32), seed))
+        sizes = [piece.users.shape[0] for piece in batch.pieces]
+        products = [
+            tf.matmul(states, own, transpose_b=True) for states, own in zip(pieces, tf.split(rows, sizes), strict=True)
+        ]
+        flat_states, flat_products = (
+            tf.gather(tf.concat([tf.reshape(part, [-1, part.shape[-1]]) for part in parts], axis=0), batch.places)
+            for parts in (pieces, products)
+        )
+        positive = positive_logits(flat_states, table, batch.targets)
+        return _weighted(loss, network, positive, flat_products, weights)
+
+    return total
 
 
-def _product(states: Tensor, rows: Tensor) -> Tensor:
-    """(batch * targets, n) products of every state with every row.
-
-    Of two matrices: as a batch of products its gradient would hold a copy of the rows per sequence.
-    """
-    return tf.matmul(tf.reshape(states, [-1, states.shape[-1]]), rows, transpose_b=True)
+def positive_logits(states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
+    """(n,) the logit of each state's own target."""
+    return tf.reduce_sum(states * tf.gather(item_table, targets), axis=1)
 
 
-def _pick(logits: Tensor, candidates: Tensor) -> Tensor:
-    """(batch, targets, c) entries of (batch * targets, num_items) logits; flat, so that the gradient is cheap."""
-    starts = tf.range(tf.shape(logits, out_type=tf.int64)[0]) * logits.shape[1]
-    places = tf.cast(candidates, tf.int64) + tf.reshape(starts, tf.shape(candidates[..., :1]))
-    return tf.gather(tf.reshape(logits, [-1]), places)
-
-
-def uses_all_logits(num_items: int, num_candidates: int) -> bool:
-    """Whether the logits of all items are cheaper than gathering the rows of this many candidates per position."""
-    return num_items <= MAX_GEMM_ITEMS_PER_CANDIDATE * num_candidates
+def _weighted(loss: SampledLoss, network: Network, positive: Tensor, negative: Tensor, weights: Tensor) -> Tensor:
+    if network.logit_offset is not None:
+        positive, negative = positive + network.logit_offset, negative + network.logit_offset
+    return tf.reduce_sum(weights * loss(positive, negative, network.item_table.shape[0]))

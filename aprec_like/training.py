@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch, Tensor, make_batches, steps_per_epoch
+from aprec_like.batches import STATIC, Batch, Tensor, make_batches, steps_per_epoch
 from aprec_like.calibration import prior_logit
 from aprec_like.interactions import Array
 from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss
@@ -113,8 +113,12 @@ class TrainingOutcome:
 Step = Callable[[Batch, Tensor], Tensor]
 
 
-def make_step(network: Network, objective: Objective, optimizer: Any, seed: int, jit_compile: bool = False) -> Step:
+def make_step(
+    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: Batch, jit_compile: bool = False
+) -> Step:
     """One optimisation step as a compiled function of a batch and the number of the step; returns the loss.
+
+    It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
 
     Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
     `tf.distribute.Strategy.run`.
@@ -122,7 +126,7 @@ def make_step(network: Network, objective: Objective, optimizer: Any, seed: int,
     variables = network.trainable_variables
     optimizer.build(variables)
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
     def step(batch: Batch, number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             value = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
@@ -194,10 +198,19 @@ def train(
     first_logit = _first_logit(loss, data.num_items, negatives) if prior_start else None
     network = model.build(data.num_items, num_users=data.num_users, logit_offset=first_logit)
     objective = make_objective(loss, negatives, data)
-    step = make_step(network, objective, training.optimizer.build(), seed, training.jit_compile)
     sizes = (training.batch_size, training.max_steps_per_epoch)
     examples = model.examples()
-    batches = iter(make_batches(data, examples, *sizes, seed, with_replacement=training.with_replacement))
+    batches = make_batches(
+        data,
+        examples,
+        *sizes,
+        seed,
+        with_replacement=training.with_replacement,
+        num_pieces=STATIC if training.jit_compile else None,
+    )
+    optimizer = training.optimizer.build()
+    step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
+    stream = iter(batches)
     steps = steps_per_epoch(len(examples.cases(data)), *sizes)
     scorer = NetworkScorer(network)
     stopping = training.early_stopping
@@ -207,7 +220,7 @@ def train(
     started = time.monotonic()
     deadline = started + time_limit
     for epoch in range(1, training.max_epochs + 1):
-        mean_loss = _run_epoch(step, batches, epoch, steps, deadline, on_step)
+        mean_loss = _run_epoch(step, stream, epoch, steps, deadline, on_step)
         validation, is_best = None, False
         if stopping:
             ranks = rank(scorer, split.validation, exclude_seen=exclude_seen).ranks

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import MASK, PADDING, Array, Histories
+from aprec_like.logits import own_losses
 from aprec_like.losses import BCE, GBCE, FullLoss, SampledLoss, Softmax
 from aprec_like.models import BERT4Rec, Flavour, Network, SASRec
 from aprec_like.models.bert4rec import NUM_SPECIAL_ROWS, BERT4RecNetwork
 from aprec_like.models.sasrec import SASRecNetwork
-from aprec_like.objective import sampled_losses
 from aprec_like.ranking import NetworkScorer
 
 Vectors = dict[str, Array]
@@ -95,13 +95,13 @@ def mean_loss(network: SASRecNetwork, loss: SampledLoss | FullLoss, expected: Ve
     """The mean of the loss over positions with an input, with the negatives of the file."""
     items, targets = (expected[name].astype(np.int32) for name in ("input_items", "target_items"))
     is_target = (items >= 0) & (targets >= 0)
-    states, targets = network(items), np.where(is_target, targets, 0)
-    if isinstance(loss, SampledLoss):
-        negatives = np.maximum(expected["negative_items"], 0).astype(np.int32)
-        losses = sampled_losses(loss, states, network.item_table, tf.constant(targets), tf.constant(negatives))
-    else:
-        losses = loss(states, network.item_table, targets)
-    return tf.reduce_mean(tf.boolean_mask(losses, is_target))
+    states, targets = tf.boolean_mask(network(items), is_target), targets[is_target]
+    if not isinstance(loss, SampledLoss):
+        return tf.reduce_mean(loss(states, network.item_table, targets))
+    negatives = np.maximum(expected["negative_items"], 0).astype(np.int32)[is_target]
+    candidates = tf.constant(np.column_stack([targets, negatives]))
+    weights = tf.fill([len(targets)], 1 / len(targets))
+    return own_losses(loss, states, network.item_table, candidates, weights)
 
 
 def build_sasrec(vectors: Vectors) -> SASRecNetwork:

@@ -10,8 +10,8 @@ from aprec_like.batches import PairExamples, steps_per_epoch
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
+from aprec_like.logits import uses_all_logits
 from aprec_like.losses import BinaryLoss, SampledLoss
-from aprec_like.objective import uses_all_logits
 from aprec_like.recipe import Recipe, Trained
 
 BYTES = 4

@@ -49,10 +49,29 @@ class Network(keras.Model):
         """
 
     def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, targets, dim) the states from which the targets of a training batch are predicted."""
-        states = self(batch.items, dropout_seed)
-        is_everywhere = batch.positions.shape[1] == batch.items.shape[1]
-        return states if is_everywhere else tf.gather(states, batch.positions, batch_dims=1)
+        """(targets, dim) the states from which the targets of a training batch are predicted."""
+        pieces = self.piece_states(batch, dropout_seed)
+        flat = tf.concat([tf.reshape(states, [-1, states.shape[-1]]) for states in pieces], axis=0)
+        return self.project(tf.gather(flat, batch.places))
+
+    def piece_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> list[Tensor]:
+        """(sequences, length, dim) the states of every piece of a batch, not yet projected."""
+        seeds: list[Tensor | None] = [None] * len(batch.pieces)
+        if dropout_seed is not None:
+            seeds = [
+                tf.random.experimental.stateless_fold_in(dropout_seed, number, alg="philox")
+                for number in range(len(batch.pieces))
+            ]
+        return [self._traced(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
+
+    @tf.function(reduce_retracing=True)
+    def _traced(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:
+        """The network as one graph for all pieces of a shape."""
+        return self(inputs, dropout_seed)
+
+    def project(self, states: Tensor) -> Tensor:
+        """States as the item table scores them."""
+        return states
 
     @abstractmethod
     def last_states(self, histories: Histories) -> Tensor:

@@ -9,10 +9,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch, MaskedExamples, Tensor
+from aprec_like.batches import MaskedExamples, Tensor
 from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
-from aprec_like.models.transformer import attention_weights, dropout, join_heads, split_heads
+from aprec_like.models.transformer import LayerNorm, attention_weights, dropout, join_heads, split_heads
 
 NUM_SPECIAL_ROWS = 3
 """Rows of the item table beyond the items: padding, mask, and one that nothing uses."""
@@ -89,7 +89,8 @@ class BERT4Rec(NeuralModel):
 
     def examples(self) -> MaskedExamples:
         """Some items are hidden and are to be found."""
-        return MaskedExamples(self.max_length, self.masking.probability, self.masking.max_masks)
+        masking = self.masking
+        return MaskedExamples(self.max_length, masking.probability, masking.max_masks, self.is_padding_attended)
 
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
         """Tables of items, positions and token types, layers, and the head."""
@@ -137,7 +138,7 @@ class BERT4RecNetwork(Network):
 
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """(batch, length, dim) hidden states; the last position is always number max_length."""
-        length, longest = items.shape[1], self.settings.max_length
+        length, longest = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
         states = self.word_embedding(tokens) + self.position_embedding(tf.range(longest - length + 1, longest + 1))
         states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
@@ -147,10 +148,6 @@ class BERT4RecNetwork(Network):
         for layer in self.layers_of_attention:
             states = layer(states, is_visible, dropout_seed)
         return states
-
-    def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, targets, dim) the states of the hidden positions only, through the head."""
-        return self.project(super().target_states(batch, dropout_seed))
 
     def project(self, states: Tensor) -> Tensor:
         """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
@@ -215,7 +212,7 @@ def _dense(units: int, name: str, activation: Any = None) -> Any:
 
 
 def _layer_norm(name: str) -> Any:
-    return keras.layers.LayerNormalization(epsilon=LAYER_NORM_EPSILON, name=name)
+    return LayerNorm(epsilon=LAYER_NORM_EPSILON, name=name)
 
 
 def _gelu(values: Tensor) -> Tensor:

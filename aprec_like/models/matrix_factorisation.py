@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import Batch, PairExamples, Tensor
+from aprec_like.batches import PairExamples, Tensor
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 from aprec_like.models.base import Network, NeuralModel
@@ -77,10 +77,6 @@ class MatrixFactorisationNetwork(Network):
         """(batch, 1, dim + 2) states of (batch, 1) users."""
         vectors, biases = tf.gather(self.user_vectors, users), tf.gather(self.user_biases, users)
         return tf.concat([vectors, tf.ones_like(biases), biases], axis=-1)
-
-    def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, 1, dim + 2) states of the batch's users."""
-        return self(batch.users[:, None])
 
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim + 2) the states of the users; their histories are in their vectors."""

@@ -12,6 +12,7 @@ from aprec_like.batches import ShiftedExamples, Tensor
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.models.transformer import (
+    LayerNorm,
     attention_weights,
     causal_visibility,
     dropout,
@@ -131,7 +132,7 @@ class SASRecNetwork(Network):
 
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """(batch, length, dim) states; positions are counted from the right end, so padding changes nothing."""
-        length = items.shape[1]
+        length = tf.shape(items)[1]
         is_item = items != PADDING
         states = self.item_embedding(tf.where(is_item, items, self.num_items))
         if self.settings.flavour.is_input_scaled:
@@ -197,4 +198,4 @@ class SASRecBlock(keras.layers.Layer):
 
 
 def _layer_norm(settings: SASRec, name: str) -> Any:
-    return keras.layers.LayerNormalization(epsilon=settings.flavour.layer_norm_epsilon, name=name)
+    return LayerNorm(epsilon=settings.flavour.layer_norm_epsilon, name=name)

@@ -18,7 +18,7 @@ NUM_ITEMS = len(COUNTS)
 def learned_sigmoids(loss, negatives, steps=300):
     """The sigmoids that Adam finds; positives stand in the batch in proportion to P, negatives are drawn."""
     copies = max(1, 8 // loss.num_negatives)
-    positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS)[None], tf.int32)
+    positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS), tf.int32)
     sampler = negatives.sampler(interactions_from([[0, 1]], NUM_ITEMS), loss.num_negatives)
     logits = tf.Variable(tf.fill([NUM_ITEMS], prior_logit(loss, NUM_ITEMS, negatives)))
     schedule = keras.optimizers.schedules.CosineDecay(0.15, steps)
@@ -27,7 +27,7 @@ def learned_sigmoids(loss, negatives, steps=300):
 
     @tf.function
     def step(number):
-        drawn = sampler(tf.constant([0]), positives, tf.stack([7, number]))
+        drawn = sampler(tf.zeros_like(positives), positives, tf.stack([7, number]))
         with tf.GradientTape() as tape:
             losses = loss(tf.gather(logits, positives), tf.gather(logits, drawn), NUM_ITEMS)
             value = tf.reduce_sum(losses)

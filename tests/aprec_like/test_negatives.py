@@ -11,11 +11,13 @@ NUM_ITEMS = 10
 
 
 def draw(negatives, positives, histories=None, count=4000, seed=(1, 2)):
-    """Draws for as many users as there are rows of positives, with their training histories."""
+    """(users, positives, count) draws for as many users as there are rows of positives, with their histories."""
     train = interactions_from(histories or [[0, 1]] * len(positives), NUM_ITEMS)
     sampler = negatives.sampler(train, count)
-    users = tf.range(len(positives), dtype=tf.int64)
-    return sampler(users, tf.constant(positives), tf.constant(seed, tf.int64)).numpy()
+    rows, columns = np.shape(positives)
+    users = tf.repeat(tf.range(rows, dtype=tf.int64), columns)
+    drawn = sampler(users, tf.reshape(tf.constant(positives), [-1]), tf.constant(seed, tf.int64))
+    return drawn.numpy().reshape(rows, columns, count)
 
 
 def assert_uniform(drawn, allowed):
@@ -85,19 +87,6 @@ def test_popularity_without_the_history():
     drawn = draw(Negatives(by_popularity=True, reject_history=True), [[0], [3]], HISTORIES)
     assert_proportional(drawn[0], COUNTS * np.isin(np.arange(10), [3, 4]))
     assert_proportional(drawn[1], COUNTS * np.isin(np.arange(10), [0, 1, 2]))
-
-
-@pytest.mark.parametrize(
-    ("shared_by", "shape"), [("position", (2, 3, 5)), ("sequence", (2, 1, 5)), ("batch", (1, 1, 5))]
-)
-def test_shared_negatives_are_drawn_once_for_those_who_share(shared_by, shape):
-    assert draw(Negatives(shared_by=shared_by), [[0, 1, 2], [3, 4, 5]], count=5).shape == shape
-
-
-def test_a_sequence_shares_negatives_that_avoid_its_history():
-    drawn = draw(Negatives(shared_by="sequence", reject_history=True), [[0, 1], [3, 4]], HISTORIES)
-    assert drawn.shape == (2, 1, 4000)
-    assert_uniform(drawn[0], np.arange(3, 10))
 
 
 @pytest.mark.parametrize(

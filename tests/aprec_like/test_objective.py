@@ -2,11 +2,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import Batch
-from aprec_like.losses import BCE, GBCE, Softmax
-from aprec_like.models import SASRec
+from aprec_like import logits
+from aprec_like.batches import Batch, Piece, make_batches
+from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
+from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.negatives import Negatives
-from aprec_like.objective import make_objective, own_logits, sampled_losses
+from aprec_like.objective import make_objective
+from tests import naive
 from tests.conftest import interactions_from
 
 
@@ -15,8 +17,11 @@ def small_network(num_items=12):
 
 
 def batch_of(items, targets):
-    positions = tf.broadcast_to(tf.range(len(items[0])), [len(items), len(items[0])])
-    return Batch(tf.range(len(items), dtype=tf.int64), tf.constant(items), positions, tf.constant(targets))
+    """A batch of static shape: one piece, PADDING where there is no target."""
+    users, length = tf.range(len(items), dtype=tf.int64), len(items[0])
+    flat = tf.constant(targets, tf.int32)
+    places = tf.range(flat.shape[0] * length, dtype=tf.int64)
+    return Batch((Piece(users, tf.constant(items)),), tf.repeat(users, length), tf.reshape(flat, [-1]), places)
 
 
 def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
@@ -25,24 +30,70 @@ def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
     return float(objective(network, batch, tf.constant(seed, tf.int64)))
 
 
-def test_picking_from_all_logits_equals_gathering_rows(monkeypatch):
+@pytest.mark.parametrize("limit", [0, 1000], ids=["gathered", "all logits"])
+@pytest.mark.parametrize("most", [4, 7, 1000])
+@pytest.mark.parametrize("loss", [BCE(5), GBCE(5, 0.5), SampledSoftmax(5)])
+def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(monkeypatch, limit, most, loss):
+    monkeypatch.setattr(logits, "MAX_GEMM_ITEMS_PER_CANDIDATE", limit)
+    monkeypatch.setattr(logits, "CHUNK_LOGITS", most * 50)
+    monkeypatch.setattr(logits, "CHUNK_GATHERED", most * 6 * 4)
     random = np.random.default_rng(0)
-    states, table = tf.constant(random.normal(size=(2, 3, 4))), tf.Variable(random.normal(size=(50, 4)))
-    candidates = tf.constant(random.integers(50, size=(2, 3, 5)))
+    states, table, offset = (
+        tf.Variable(random.normal(size=shape).astype(np.float32)) for shape in ((11, 4), (50, 4), ())
+    )
+    candidates = tf.constant(random.integers(50, size=(11, 6)), tf.int32)
+    weights = tf.constant(random.random(11), tf.float32)
+
+    def plain():
+        rows = tf.einsum("nd,ncd->nc", states, tf.gather(table, candidates)) + offset
+        return tf.reduce_sum(weights * loss(rows[:, 0], rows[:, 1:], 50))
+
+    def chunked():
+        return logits.own_losses(loss, states, tf.convert_to_tensor(table), candidates, weights, offset)
+
     results = []
-    for limit in (0, 1000):
-        monkeypatch.setattr("aprec_like.objective.MAX_GEMM_ITEMS_PER_CANDIDATE", limit)
+    for formula in (plain, tf.function(chunked)):
         with tf.GradientTape() as tape:
-            tape.watch(states)
-            positive, negative = own_logits(states, table, candidates[..., 0], candidates[..., 1:])
-            logits = tf.concat([positive[..., None], negative], axis=-1)
-            total = tf.reduce_sum(logits**2)
-        gradients = tape.gradient(total, [states, table])
-        results.append([logits.numpy(), *(tf.convert_to_tensor(gradient).numpy() for gradient in gradients)])
-    expected = np.einsum("bld,blcd->blc", states, table.numpy()[candidates])
-    np.testing.assert_allclose(results[0][0], expected, rtol=1e-12)
-    for gathered, picked in zip(*results, strict=True):
-        np.testing.assert_allclose(gathered, picked, rtol=1e-10)
+            value = 3 * formula()
+        gradients = tape.gradient(value, [states, table, offset])
+        results.append([value, *map(tf.convert_to_tensor, gradients)])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+LENGTHS = [1, 2, 3, 5, 8, 9, 17, 20, 30, 40, 55, 60, 4, 6, 7, 33]
+
+
+@pytest.mark.parametrize("loss", [GBCE(6, 0.75), BCE(1), Softmax()])
+@pytest.mark.parametrize("is_bert", [False, True])
+def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
+    """Same batch, same negatives, no dropout: pieces, real positions and chunks change nothing."""
+    random = np.random.default_rng(0)
+    train = interactions_from([random.integers(30, size=length + 1).tolist() for length in LENGTHS], 30)
+    bert = BERT4Rec(32, 8, 2, 2, 16, 0.0, is_padding_attended=False, has_head=True)
+    model = bert if is_bert else SASRec(max_length=32, embedding_dim=8, dropout_rate=0.0)
+    network = model.build(30, logit_offset=None if isinstance(loss, Softmax) else -1.0)
+    network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
+    batch = next(iter(make_batches(train, model.examples(), 16, 256, seed=1, num_pieces=4)))
+    assert len({piece.inputs.shape[1] for piece in batch.pieces}) > 1
+    seed = tf.constant([3, 4], tf.int64)
+    with tf.GradientTape() as tape:
+        value = make_objective(loss, Negatives(), train)(network, batch, seed)
+    fast = tape.gradient(value, network.trainable_variables, unconnected_gradients="zero")
+
+    inputs, targets = naive.padded(batch, 32)
+    negatives = None
+    if not isinstance(loss, Softmax):
+        sampler = Negatives().sampler(train, loss.num_negatives)
+        drawn = sampler(batch.users, batch.targets, tf.random.experimental.stateless_fold_in(seed, 1, alg="philox"))
+        where = tf.where(targets != -1)
+        negatives = tf.scatter_nd(where, drawn, [*targets.shape, loss.num_negatives])
+    with tf.GradientTape() as tape:
+        expected = naive.naive_loss(network, loss, inputs, targets, negatives)
+    plain = tape.gradient(expected, network.trainable_variables, unconnected_gradients="zero")
+    assert float(value) == pytest.approx(float(expected), rel=1e-5)
+    for ours, theirs in zip(fast, plain, strict=True):
+        np.testing.assert_allclose(tf.convert_to_tensor(ours), tf.convert_to_tensor(theirs), atol=1e-5)
 
 
 def test_the_mean_is_over_positions_with_a_target_not_over_users():
@@ -51,8 +102,8 @@ def test_the_mean_is_over_positions_with_a_target_not_over_users():
     items, targets = [[-1, 1, 2, 3], [-1, -1, -1, 5]], [[-1, 2, 3, 4], [-1, -1, -1, 6]]
     value = loss_of(network, Softmax(), batch_of(items, targets))
     states = network(tf.constant(items)).numpy()
-    logits = states @ network.item_table.numpy().T
-    losses = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, np.maximum(targets, 0)[..., None], -1)[..., 0]
+    scores = states @ network.item_table.numpy().T
+    losses = np.log(np.exp(scores).sum(-1)) - np.take_along_axis(scores, np.maximum(targets, 0)[..., None], -1)[..., 0]
     assert value == pytest.approx(losses[np.array(targets) >= 0].mean(), rel=1e-5)
 
 
@@ -74,14 +125,19 @@ def test_the_same_seed_gives_the_same_loss_and_another_seed_another():
     assert values[0] == values[1] != values[2]
 
 
-@pytest.mark.parametrize("shape", [(2, 1, 5), (1, 1, 5)])
-def test_shared_negatives_give_the_loss_of_the_same_items_drawn_for_every_position(shape):
-    random = np.random.default_rng(0)
-    states, table = tf.constant(random.normal(size=(2, 3, 4))), tf.constant(random.normal(size=(50, 4)))
-    targets, drawn = tf.constant(random.integers(50, size=(2, 3))), tf.constant(random.integers(50, size=shape))
-    shared = sampled_losses(GBCE(5, 0.5), states, table, targets, drawn)
-    own = sampled_losses(GBCE(5, 0.5), states, table, targets, tf.broadcast_to(drawn, [2, 3, 5]))
-    np.testing.assert_allclose(shared, own, rtol=1e-12)
+@pytest.mark.parametrize("shared_by", ["sequence", "batch"])
+def test_shared_negatives_give_the_loss_of_the_same_items_drawn_for_every_position(shared_by):
+    network = small_network()
+    network.output_embedding.embeddings.assign(tf.random.stateless_normal([14, 8], [1, 2]))
+    items, targets = [[-1, 1, 2, 3], [4, 5, 6, 7]], [[-1, 2, 3, 4], [5, 6, 7, 8]]
+    loss, seed = GBCE(5, 0.5), tf.constant([1, 2], tf.int64)
+    value = loss_of(network, loss, batch_of(items, targets), negatives=Negatives(shared_by=shared_by))
+    sampler = Negatives().sampler(interactions_from([[1], [2]], 12), 5)
+    users = tf.range(2 if shared_by == "sequence" else 1)
+    drawn = sampler(users, users, tf.random.experimental.stateless_fold_in(seed, 1, alg="philox"))
+    negatives = tf.broadcast_to(drawn[:, None], [2, 4, 5])
+    expected = naive.naive_loss(network, loss, tf.constant(items), tf.constant(targets), negatives)
+    assert value == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_sharing_does_not_change_the_expected_loss():

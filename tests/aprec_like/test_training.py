@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import replace
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import make_batches
+from aprec_like.batches import STATIC, make_batches
 from aprec_like.calibration import optimal_sigmoid, prior_logit
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import ORIGINAL_FLAVOUR, SASRec
@@ -138,14 +139,15 @@ def test_a_loss_that_is_not_finite_stops_training(split):
         train(SMALL, Softmax(), training, split, seed=1)
 
 
-def one_step(split, loss, jit_compile=False, strategy=None, negatives=None):
+def one_step(split, loss, jit_compile=False, strategy=None, negatives=None, num_pieces=STATIC):
     negatives = negatives or Negatives()
     with (strategy or tf.distribute.get_strategy()).scope():
         keras.utils.set_random_seed(1)
         network = replace(SMALL, dropout_rate=0.0).build(split.train.num_items)
         objective = make_objective(loss, negatives, split.train)
-        step = make_step(network, objective, keras.optimizers.SGD(1.0), seed=1, jit_compile=jit_compile)
-    batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1)
+        batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1, num_pieces=num_pieces)
+        optimizer = keras.optimizers.SGD(1.0)
+        step = make_step(network, objective, optimizer, 1, batches.element_spec, jit_compile=jit_compile)
     batch, number = next(iter(batches)), tf.constant(0, tf.int64)
     value = strategy.run(step, args=(batch, number)) if strategy else step(batch, number)
     return float(value), network.get_weights()
@@ -194,3 +196,18 @@ def test_rows_that_a_batch_does_not_touch_move_by_their_momentum():
 def test_impossible_settings_are_refused(make):
     with pytest.raises(ValueError, match="needs"):
         make()
+
+
+def test_a_step_is_traced_once_whatever_the_lengths(split):
+    traces = []
+
+    def objective(network, batch, seed):
+        traces.append(1)
+        return make_objective(Softmax(), Negatives(), split.train)(network, batch, seed)
+
+    network = SMALL.build(split.train.num_items)
+    batches = make_batches(split.train, SMALL.examples(), 16, 256, seed=1, num_pieces=4)
+    step = make_step(network, objective, keras.optimizers.Adam(), 1, batches.element_spec)
+    for number, batch in enumerate(itertools.islice(batches, 20)):
+        step(batch, tf.constant(number, tf.int64))
+    assert len(traces) == 1
