@@ -13,6 +13,9 @@ from aprec_like.batches import Tensor
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 
+TRIES = 8
+"""How many items are drawn at once for a negative that may be rejected: a second turn is rarely needed."""
+
 SharedBy = Literal["position", "sequence", "batch"]
 
 Shape = list[Any]
@@ -93,20 +96,25 @@ class Negatives:
                 return pairs.has(users, drawn)
             return drawn == positives[:, None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
 
-        def draw_once(shape: Shape, seed: Tensor) -> Tensor:
+        def draw_once(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> tuple[Tensor, Tensor]:
+            """(n, k) items, and whether each is rejected: the first of some tries that is not, if any."""
             count = train.num_interactions
-            where = tf.random.stateless_uniform(shape, seed, maxval=count, dtype=tf.int64, alg="philox")
-            return tf.gather(items, where)
+            tries = [shape[0], shape[1] * TRIES]
+            where = tf.random.stateless_uniform(tries, seed, maxval=count, dtype=tf.int64, alg="philox")
+            drawn = tf.gather(items, where)
+            is_rejected = tf.reshape(rejected(drawn, users, positives), [*shape, TRIES])
+            first = tf.argmax(tf.cast(~is_rejected, tf.int8), axis=-1, output_type=tf.int32)
+            drawn = tf.gather(tf.reshape(drawn, [*shape, TRIES]), first, batch_dims=2)
+            return drawn, tf.reduce_all(is_rejected, axis=-1)
 
         def draw(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             def again(drawn: Tensor, is_rejected: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 turn_seed = tf.random.experimental.stateless_fold_in(seed, turn, alg="philox")
-                drawn = tf.where(is_rejected, draw_once(shape, turn_seed), drawn)
-                return drawn, rejected(drawn, users, positives), turn + 1
+                other, is_other_rejected = draw_once(shape, users, positives, turn_seed)
+                return tf.where(is_rejected, other, drawn), is_rejected & is_other_rejected, turn + 1
 
-            first = draw_once(shape, seed)
-            state = (first, rejected(first, users, positives), tf.constant(0))
-            open_shape = tf.TensorShape([None, first.shape[1]])
+            state = (*draw_once(shape, users, positives, seed), tf.constant(0))
+            open_shape = tf.TensorShape([None, shape[1]])
             shapes = (open_shape, open_shape, tf.TensorShape([]))
             return tf.while_loop(lambda _, is_rejected, turn: tf.reduce_any(is_rejected), again, state, shapes)[0]
 

@@ -88,19 +88,23 @@ def rank(
     depth = min(depth, num_items)
     chunk = int(np.clip(CHUNK_SCORES // num_items, 1, MAX_CHUNK_USERS))
     rows: list[tuple[Array, ...]] = []
+    # Users with histories of about the same length go together, so that a network has little padding to pass.
+    order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
     for start in range(0, len(held_out), chunk):
-        histories = held_out.histories(start, start + chunk)
+        cases = order[start : start + chunk]
+        histories = held_out.histories(cases)
         seen = _seen_pairs(histories) if exclude_seen else np.zeros([0, 2], np.int32)
-        scores, targets = scorer.score(histories), held_out.targets[start : start + chunk]
+        scores, targets = scorer.score(histories), held_out.targets[cases]
         outcome = _rank_chunk(scores, targets, seen, depth)
         if candidates is not None:
-            outcome += (_rank_among(scores, targets, candidates[start : start + chunk]),)
+            outcome += (_rank_among(scores, targets, candidates[cases]),)
         is_finite, *values = (value.numpy() for value in outcome)
         if not is_finite:
             raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
         rows.append(tuple(values))
         on_progress(min(start + chunk, len(held_out)))
-    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    places = np.argsort(order)
+    columns = [np.concatenate(column)[places] for column in zip(*rows, strict=True)]
     ranks = np.where(held_out.is_learnable(), columns[0], np.inf)
     return Rankings(ranks, *columns[1:])
 

@@ -77,7 +77,7 @@ def gSASRec(
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
 
 
-def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 1_024, learning_rate: float = 0.05) -> Trained:
+def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, learning_rate: float = 0.05) -> Trained:
     """Matrix factorisation with the BPR loss as the gSASRec paper ran it (LightFM's defaults).
 
     Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets

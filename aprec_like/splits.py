@@ -30,9 +30,9 @@ class HeldOut:
     def __len__(self) -> int:
         return len(self.users)
 
-    def histories(self, start: int = 0, stop: int | None = None) -> Histories:
-        """What is known of the users of cases `start` to `stop`."""
-        return self.known.histories(self.users[start:stop])
+    def histories(self, cases: Array | slice = slice(None)) -> Histories:
+        """What is known of the users of some cases."""
+        return self.known.histories(self.users[cases])
 
     def is_learnable(self) -> Array:
         """(cases,) whether the target occurs in what is known of anyone; no model can learn another one."""

@@ -12,7 +12,14 @@ import tensorflow as tf
 from aprec_like.batches import MaskedExamples, Tensor
 from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
-from aprec_like.models.transformer import LayerNorm, attention_weights, dropout, join_heads, split_heads
+from aprec_like.models.transformer import (
+    LayerNorm,
+    attention_weights,
+    dropout,
+    join_heads,
+    rounded_length,
+    split_heads,
+)
 
 NUM_SPECIAL_ROWS = 3
 """Rows of the item table beyond the items: padding, mask, and one that nothing uses."""
@@ -136,8 +143,8 @@ class BERT4RecNetwork(Network):
                 layer.build((None, None, settings.embedding_dim))
             self.item_bias = self.add_weight(shape=(num_items,), initializer="zeros", name="item_bias")
 
-    def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, length, dim) hidden states; the last position is always number max_length."""
+    def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
+        """(batch, length, dim) hidden states, or (batch, 1, dim) the last one, which is always number max_length."""
         length, longest = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
         states = self.word_embedding(tokens) + self.position_embedding(tf.range(longest - length + 1, longest + 1))
@@ -145,9 +152,10 @@ class BERT4RecNetwork(Network):
         states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
         is_visible = tf.broadcast_to(is_key[:, None, :], [tf.shape(items)[0], length, length])
-        for layer in self.layers_of_attention:
+        for layer in self.layers_of_attention[:-1]:
             states = layer(states, is_visible, dropout_seed)
-        return states
+        num_queries = 1 if is_last_only else length
+        return self.layers_of_attention[-1](states, is_visible, dropout_seed, num_queries=num_queries)
 
     def project(self, states: Tensor) -> Tensor:
         """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
@@ -158,12 +166,14 @@ class BERT4RecNetwork(Network):
 
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) the state of a mask behind the last items."""
-        items = histories.last(self.settings.max_length - 1)
+        longest = self.settings.max_length - 1
+        width = longest if self.settings.is_padding_attended else rounded_length(histories, longest)
+        items = histories.last(width)
         return self._last_states(np.pad(items, ((0, 0), (0, 1)), constant_values=MASK))
 
-    @tf.function
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
-        return self.project(self(items)[:, -1])
+        return self.project(self(items, is_last_only=True)[:, 0])
 
     @property
     def item_table(self) -> Tensor:
@@ -188,18 +198,27 @@ class BERT4RecLayer(keras.layers.Layer):
         self.ffn2 = _dense(dim, "ffn2")
         self.ffn_norm = _layer_norm("ffn_norm")
 
-    def call(self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        """(batch, length, dim) from (batch, length, dim) states and (batch, length, length) visibility."""
+    def call(
+        self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+    ) -> Tensor:
+        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) visibility.
+
+        The last `num_queries` positions, all by default, look at all of them.
+        """
 
         def drop(values: Tensor, place: int) -> Tensor:
             return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
 
+        asking = states
+        if num_queries is not None:
+            asking, is_visible = states[:, -num_queries:], is_visible[:, -num_queries:]
         queries, keys, values = (
-            split_heads(layer(states), self.num_heads) for layer in (self.query, self.key, self.value)
+            split_heads(layer(inputs), self.num_heads)
+            for layer, inputs in ((self.query, asking), (self.key, states), (self.value, states))
         )
         weights = drop(attention_weights(queries, keys, is_visible), 0)
         attended = self.attention_output(join_heads(tf.matmul(weights, values)))
-        states = self.attention_norm(states + drop(attended, 1))
+        states = self.attention_norm(asking + drop(attended, 1))
         return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))
 
 

@@ -17,6 +17,7 @@ from aprec_like.models.transformer import (
     causal_visibility,
     dropout,
     join_heads,
+    rounded_length,
     split_heads,
 )
 
@@ -130,8 +131,11 @@ class SASRecNetwork(Network):
         )
         self.output_embedding.build(None)
 
-    def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, length, dim) states; positions are counted from the right end, so padding changes nothing."""
+    def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
+        """(batch, length, dim) states, or (batch, 1, dim) the last ones.
+
+        Positions are counted from the right end, so padding changes nothing.
+        """
         length = tf.shape(items)[1]
         is_item = items != PADDING
         states = self.item_embedding(tf.where(is_item, items, self.num_items))
@@ -142,17 +146,19 @@ class SASRecNetwork(Network):
         is_kept = tf.cast(is_item, states.dtype)[:, :, None]
         states *= is_kept
         is_visible = causal_visibility(is_item)
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             states = block(states, is_visible, dropout_seed) * is_kept
+        num_queries = 1 if is_last_only else length
+        states = self.blocks[-1](states, is_visible, dropout_seed, num_queries=num_queries) * is_kept[:, -num_queries:]
         return self.final_norm(states)
 
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) the states at the last item."""
-        return self._last_states(histories.last(self.settings.max_length))
+        return self._last_states(histories.last(rounded_length(histories, self.settings.max_length)))
 
-    @tf.function
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
-        return self(items)[:, -1]
+        return self(items, is_last_only=True)[:, 0]
 
     @property
     def item_table(self) -> Tensor:
@@ -181,13 +187,20 @@ class SASRecBlock(keras.layers.Layer):
         self.ffn1 = keras.layers.Dense(dim, activation="relu", name="ffn1")
         self.ffn2 = keras.layers.Dense(dim, name="ffn2")
 
-    def call(self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        """(batch, length, dim) from (batch, length, dim) states and (batch, length, length) visibility."""
+    def call(
+        self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+    ) -> Tensor:
+        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) visibility.
+
+        The last `num_queries` positions, all by default, look at all of them.
+        """
 
         def drop(values: Tensor, place: int) -> Tensor:
             return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
 
-        normed = self.norm1(states)
+        if num_queries is not None:
+            is_visible = is_visible[:, -num_queries:]
+        normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
         weights = attention_weights(self._heads(self.query(normed)), self._heads(self.key(states)), is_visible)
         attended = tf.matmul(drop(weights, 0), self._heads(self.value(states)))
         hidden = self.norm2(join_heads(attended) + normed)

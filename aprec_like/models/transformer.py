@@ -5,7 +5,8 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import Tensor
+from aprec_like.batches import LENGTH_STEP, Tensor
+from aprec_like.interactions import Histories
 
 
 def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Tensor:
@@ -30,7 +31,7 @@ def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Ten
     words = tf.random.stateless_uniform([num_words], place_seed, None, None, tf.uint32, alg="philox")
     drawn = tf.reshape(tf.reshape(tf.bitcast(words, small), [-1])[: tf.size(values)], shape)
     scale = tf.constant(2**bits / (2**bits - limit), values.dtype)
-    return tf.where(drawn >= limit, values * scale, tf.zeros([], values.dtype))
+    return values * tf.where(drawn >= limit, scale, tf.zeros([], values.dtype))
 
 
 class LayerNorm(keras.layers.LayerNormalization):
@@ -43,6 +44,12 @@ class LayerNorm(keras.layers.LayerNormalization):
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
         scale = tf.cast(self.gamma, tf.float32) * tf.math.rsqrt(variance + self.epsilon)
         return tf.cast(centred * scale + tf.cast(self.beta, tf.float32), inputs.dtype)
+
+
+def rounded_length(histories: Histories, longest: int) -> int:
+    """The length of the longest history, rounded up so that there are few different shapes, and at most `longest`."""
+    needed = int(histories.lengths.max(initial=1))
+    return min(longest, -(-needed // LENGTH_STEP) * LENGTH_STEP)
 
 
 def causal_visibility(is_item: Tensor) -> Tensor:
@@ -61,8 +68,10 @@ def attention_weights(queries: Tensor, keys: Tensor, is_visible: Tensor) -> Tens
         keys: (batch, heads, keys, dim of a head).
         is_visible: (batch, queries, keys).
     """
-    products = tf.matmul(queries, keys, transpose_b=True) / (queries.shape[-1] ** 0.5)
-    return tf.nn.softmax(tf.where(is_visible[:, None], products, products.dtype.min), axis=-1)
+    # Scaling the queries and adding a mask, which has no gradient, spares passes over the large products.
+    products = tf.matmul(queries / (queries.shape[-1] ** 0.5), keys, transpose_b=True)
+    hidden = tf.where(is_visible[:, None], tf.zeros([], products.dtype), products.dtype.min / 2)
+    return tf.nn.softmax(products + hidden, axis=-1)
 
 
 def split_heads(values: Tensor, num_heads: int) -> Tensor:

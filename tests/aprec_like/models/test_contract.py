@@ -34,8 +34,8 @@ TRAINING = Training(
     batch_size=32, max_epochs=60, early_stopping=EarlyStopping(patience=25), optimizer=Adam(learning_rate=0.01)
 )
 
-PATIENT = replace(TRAINING, max_epochs=120, early_stopping=EarlyStopping(patience=120))
-"""For models that may stand at chance for some dozens of epochs before they find the circle."""
+PATIENT = replace(TRAINING, max_epochs=80, early_stopping=EarlyStopping(patience=80), optimizer=Adam(0.003))
+"""For models that stand at chance for dozens of epochs before they find the circle, or never at a higher rate."""
 
 
 def by_name(models):

@@ -1,0 +1,190 @@
+"""One measurement in a process of its own, so that its memory is its own: training steps or ranking, fast or naive."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.command import DONE, import_tensorflow, run_command
+
+WARM_UP_STEPS = 2
+MAX_RANKED_USERS = 2_048
+NAIVE_CHUNK_USERS = 128
+KINDS = ("step", "naive_step", "ranking", "naive_ranking")
+
+
+def measure(kind: str, recipe_path: Path, name: str, data_dir: Path, num_steps: int) -> dict[str, float]:
+    """What one kind of measurement gives for a model of a recipe; nothing where it does not apply."""
+    from aprec_like.recipe import Trained, load_recipe
+
+    recipe = load_recipe(recipe_path)
+    model = recipe.models[name]
+    split = recipe.split.split(recipe.load(data_dir))
+    values: dict[str, float] = {}
+    if kind == "ranking":
+        values = _measure_ranking(recipe, model, split)
+    elif isinstance(model, Trained):
+        values = _MEASURES[kind](recipe, model, split, num_steps)
+    return values | {"peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20} if values else {}
+
+
+def _prepared(model: Any, split: Any) -> Any:
+    """The training data of a model and a fresh network."""
+    import keras
+
+    keras.utils.set_random_seed(1)
+    data = split.test.known if model.training.learns_validation_targets else split.train
+    return data, model.model.build(data.num_items, num_users=data.num_users)
+
+
+def _measure_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    import tensorflow as tf
+
+    from aprec_like.batches import STATIC, make_batches, steps_per_epoch
+    from aprec_like.objective import make_objective
+    from aprec_like.training import make_step
+
+    data, network = _prepared(model, split)
+    training, examples = model.training, model.model.examples()
+    sizes = (training.batch_size, training.max_steps_per_epoch)
+    started = time.monotonic()
+    batches = make_batches(data, examples, *sizes, 1, num_pieces=STATIC if training.jit_compile else None)
+    stream = iter(batches)
+    batch = next(stream)
+    first_batch = time.monotonic() - started
+    objective = make_objective(model.loss, model.negatives, data)
+    step = make_step(network, objective, training.optimizer.build(), 1, batches.element_spec, training.jit_compile)
+    waits, steps, targets = [], [], []
+    for number in range(num_steps + WARM_UP_STEPS):
+        started = time.monotonic()
+        batch = next(stream)
+        waits.append(time.monotonic() - started)
+        float(step(batch, tf.constant(number, tf.int64)))
+        steps.append(time.monotonic() - started - waits[-1])
+        targets.append(int(tf.reduce_sum(tf.cast(batch.targets >= 0, tf.int32))))
+    seconds = float(np.median(steps[WARM_UP_STEPS:]))
+    return {
+        "step_seconds": seconds,
+        "input_seconds": float(np.median(waits[WARM_UP_STEPS:])),
+        "first_batch_seconds": first_batch,
+        "first_step_seconds": steps[0],
+        "tokens_per_second": float(np.mean(targets[WARM_UP_STEPS:])) / seconds,
+        "steps_per_epoch": steps_per_epoch(len(examples.cases(data)), *sizes),
+        "validation_users": len(split.validation) if training.early_stopping else 0,
+    }
+
+
+def _measure_naive_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    import tensorflow as tf
+
+    from aprec_like.batches import STATIC, PairExamples, make_batches
+    from aprec_like.losses import SampledLoss
+
+    naive = _naive()
+    data, network = _prepared(model, split)
+    training, examples, loss = model.training, model.model.examples(), model.loss
+    if naive is None or isinstance(examples, PairExamples):
+        return {}
+    length = examples.length
+    per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
+    if 3 * 4 * training.batch_size * length * per_position > _available_bytes():
+        return {}
+    batches = make_batches(data, examples, training.batch_size, training.max_steps_per_epoch, 1, num_pieces=STATIC)
+    step = naive.make_naive_step(network, loss, data.num_items, training.optimizer.build())
+    seconds = []
+    for number, batch in zip(range(max(3, num_steps // 2) + 1), batches, strict=False):
+        inputs, targets = naive.padded(batch, length)
+        started = time.monotonic()
+        float(step(inputs, targets, tf.constant(number, tf.int64)))
+        seconds.append(time.monotonic() - started)
+    return {"naive_step_seconds": float(np.median(seconds[1:]))}
+
+
+def _some_test_users(split: Any) -> Any:
+    """Test cases at regular distances, at most `MAX_RANKED_USERS`."""
+    from aprec_like.splits import HeldOut
+
+    cases = np.unique(np.linspace(0, len(split.test) - 1, MAX_RANKED_USERS).astype(int))
+    return HeldOut(split.test.known, split.test.users[cases], split.test.targets[cases])
+
+
+def _measure_ranking(recipe: Any, model: Any, split: Any) -> dict[str, float]:
+    from aprec_like.models import CountingModel
+    from aprec_like.ranking import NetworkScorer, rank
+
+    held_out = _some_test_users(split)
+    is_counted = isinstance(model, CountingModel)
+    scorer = model.fit(split.test.known) if is_counted else NetworkScorer(_prepared(model, split)[1])
+    options = {"exclude_seen": recipe.evaluation.exclude_seen, "depth": recipe.evaluation.depth}
+    rank(scorer, held_out, **options)
+    started = time.monotonic()
+    rank(scorer, held_out, **options)
+    return {"users_per_second": len(held_out) / (time.monotonic() - started)}
+
+
+def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    from aprec_like.batches import PairExamples
+    from aprec_like.interactions import MASK
+    from aprec_like.models import BERT4Rec
+
+    naive = _naive()
+    if naive is None or isinstance(model.model.examples(), PairExamples):
+        return {}
+    held_out, (_, network) = _some_test_users(split), _prepared(model, split)
+    length = model.model.max_length
+    seconds = 0.0
+    for start in range(0, len(held_out) + NAIVE_CHUNK_USERS, NAIVE_CHUNK_USERS):  # the first chunk twice: warm-up
+        begin = max(0, start - NAIVE_CHUNK_USERS)
+        cases = np.arange(begin, min(begin + NAIVE_CHUNK_USERS, len(held_out)))
+        histories = held_out.histories(cases)
+        inputs = histories.last(length)
+        if isinstance(model.model, BERT4Rec):
+            inputs = np.pad(inputs[:, 1:], ((0, 0), (0, 1)), constant_values=MASK)
+        seen = np.split(histories.items, histories.offsets[1:-1])
+        started = time.monotonic()
+        naive.naive_ranks(network, inputs, seen, held_out.targets[cases])
+        seconds += time.monotonic() - started if start else 0.0
+    return {"naive_users_per_second": len(held_out) / seconds}
+
+
+_MEASURES = {"step": _measure_step, "naive_step": _measure_naive_step, "naive_ranking": _measure_naive_ranking}
+
+
+def _naive() -> Any:
+    """The reference that stands with the tests; `None` where the package is installed without them."""
+    try:
+        return importlib.import_module("tests.naive")
+    except ModuleNotFoundError:
+        return None
+
+
+def _available_bytes() -> float:
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return math.inf
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def main() -> int:
+    """Print the measurement that the one argument, a JSON object, asks for."""
+    import_tensorflow()
+    from evaluation.experiment import prepare_devices
+
+    prepare_devices()
+    options = json.loads(sys.argv[1])
+    paths = (Path(options["recipe"]), options["model"], Path(options["data"]))
+    print(json.dumps(measure(options["kind"], *paths, options["steps"])))
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
