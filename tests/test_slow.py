@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from aprec_like.datasets import MovieLens1M
+from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +38,26 @@ def test_short_training_learns_movielens_and_prior_start_helps(tmp_path):
 
 @pytest.mark.slow
 def test_no_model_beats_the_oracle_over_five_seeds(tmp_path):
-    results = run("quickstart", tmp_path, "--seeds", "1", "2", "3", "4", "5")
+    names = ("--only", "Popularity", "SASRec", "gSASRec", "Oracle")
+    results = run("quickstart", tmp_path, *names, "--seeds", "1", "2", "3", "4", "5")
     for model in ("SASRec", "gSASRec"):
         mean = sum(mean_ndcg(results, model, seed) for seed in range(1, 6)) / 5
         assert mean_ndcg(results, "Popularity") < mean < mean_ndcg(results, "Oracle")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "seconds", "counts"),
+    [("ml-1m.txt", 1.0, (6_040, 3_416, 999_611)), ("globo-full-catalogue.txt", 3.0, (221_379, 41_367, 2_747_674))],
+)
+def test_text_files_are_read_in_a_second_or_three_and_from_the_cache_in_a_third(name, seconds, counts):
+    dataset, folder = TextFile(name), default_data_dir()
+    if not dataset.is_on_disk(folder):
+        pytest.skip(f"{name} is not in the data folder")
+    times = []
+    for _ in range(2):
+        started = time.monotonic()
+        loaded = dataset.load(folder)
+        times.append(time.monotonic() - started)
+    assert (loaded.num_users, loaded.num_items, loaded.num_interactions) == counts
+    assert times[0] < seconds and times[1] < 0.3, times
