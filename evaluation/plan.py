@@ -10,7 +10,7 @@ from aprec_like.batches import PairExamples, steps_per_epoch
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
-from aprec_like.logits import uses_all_logits
+from aprec_like.logits import CHUNK_GATHERED, CHUNK_LOGITS
 from aprec_like.losses import BinaryLoss, SampledLoss
 from aprec_like.recipe import Recipe, Trained
 
@@ -69,13 +69,10 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     weights = COPIES_OF_WEIGHTS * model.num_parameters(sizes.items, sizes.users)
     activations = batch_size * model.activations_per_case()
     targets = batch_size * model.targets_per_case()
-    dim = model.embedding_dim
     if not isinstance(loss, SampledLoss):
         output = 3 * targets * sizes.items
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
-    elif uses_all_logits(sizes.items, loss.num_negatives + 1):
-        output = 4 * targets * loss.num_negatives + 2 * targets * sizes.items
     else:
-        output = 2 * targets * (loss.num_negatives + 1) * dim
+        output = targets * loss.num_negatives + 4 * max(CHUNK_LOGITS, CHUNK_GATHERED)
     return BYTES * (weights + activations + output)

@@ -3,7 +3,7 @@
 Run:       python -m evaluation.run recipes/ml1m_gsasrec.py
 Expected:  NDCG@10 gSASRec 0.176, SASRec 0.131, SASRec-Softmax 0.169, BERT4Rec 0.161, MF-BPR 0.037, Popularity 0.017
            (the paper)
-Duration:  Popularity in seconds, MF-BPR in about 5 minutes on two CPU cores; the other networks were not trained to
+Duration:  Popularity in seconds, MF-BPR in 3.5 minutes on two CPU cores; the other networks were not trained to
            their end here: they are meant for a GPU (the paper reports 9 to 86 minutes)
 """
 

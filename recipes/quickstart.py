@@ -1,8 +1,10 @@
 """A first table without a download: all models on simulated users, in minutes on two CPU cores.
 
 Run:       python -m evaluation.run recipes/quickstart.py
-Expected:  every trained model far above Popularity; the Oracle, which no model can beat, at NDCG@10 0.42
-Duration:  not measured yet
+Expected:  NDCG@10 SASRec-Softmax 0.30, gSASRec 0.30, SASRec 0.23, BERT4Rec 0.08 (not at its end), MF-BPR 0.04,
+           Popularity 0.03; a Markov chain 0.32: transitions are arbitrary here, and counting learns them best; the
+           Oracle, which no model can beat, 0.42
+Duration:  14 minutes on two CPU cores that had other work too (13 minutes of processor time)
 """
 
 from dataclasses import replace
@@ -18,11 +20,11 @@ from aprec_like.training import EarlyStopping, Training
 data = Simulated(num_users=6_000, num_items=2_000, lengths=Lengths(median=25, spread=0.5, minimum=8, maximum=100))
 training = Training(
     batch_size=128,
-    max_epochs=60,
+    max_epochs=40,
     early_stopping=EarlyStopping(NDCG(10), patience=6),
     optimizer=Adam(learning_rate=3e-3),
 )
-small = {"max_length": 32, "embedding_dim": 64, "num_blocks": 2, "dropout_rate": 0.4}
+small = {"max_length": 32, "embedding_dim": 64, "num_blocks": 2, "dropout_rate": 0.3}
 bert4rec = BERT4Rec(
     max_length=32,
     embedding_dim=64,
@@ -31,10 +33,10 @@ bert4rec = BERT4Rec(
     dropout_rate=0.1,
     is_padding_attended=False,
 )
-slow = replace(  # it sees only its few hidden items as targets, and needs many more steps; 40 epochs are not its end
+slow = replace(  # it sees only its few hidden items as targets, and needs many more steps; 30 epochs are not its end
     training,
     batch_size=32,
-    max_epochs=40,
+    max_epochs=30,
     early_stopping=EarlyStopping(NDCG(10), patience=15),
     optimizer=Adam(learning_rate=1e-3),
 )
