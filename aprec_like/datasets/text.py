@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,8 @@ from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
 from aprec_like.errors import InputError
 from aprec_like.interactions import Array, Interactions
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,17 @@ def find_plain_or_gzipped(path: Path) -> Path | None:
 def read_pairs(path: Path) -> tuple[Array, Array]:
     """The two columns of a file of whole-number pairs as int64 arrays; blank lines are skipped."""
     try:
+        with _open(path) as file:
+            content = file.read().removeprefix(BYTE_ORDER_MARK)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    # The reader would take 1.0 or 1e3 for whole numbers.
+    if content.translate(None, delete=b"+-0123456789 \t\r\n"):
+        raise _explain(path)
+    try:
         # A third column is asked for so that a line with too many fields is seen rather than cut.
         frame = pd.read_csv(
-            path,
+            io.BytesIO(content),
             sep=r"\s+",
             header=None,
             names=["user", "item", "extra"],
@@ -79,8 +91,6 @@ def read_pairs(path: Path) -> tuple[Array, Array]:
             quoting=csv.QUOTE_NONE,
             na_filter=True,
         )
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
     except (ValueError, OverflowError) as error:
         raise _explain(path) from error
     if len(frame) == 0 or frame["extra"].notna().any():
@@ -93,7 +103,7 @@ def _explain(path: Path) -> InputError:
     pair = re.compile(rb"\s*[+-]?\d{1,18}\s+[+-]?\d{1,18}\s*")
     is_empty = True
     for number, line in enumerate(_lines(path), start=1):
-        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         if line.strip():
             is_empty = False
             if not pair.fullmatch(line):
@@ -103,5 +113,9 @@ def _explain(path: Path) -> InputError:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with _open(path) as file:
         yield from file
+
+
+def _open(path: Path) -> BinaryIO:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]

@@ -31,7 +31,8 @@ def test_white_space_line_ends_byte_order_mark_and_blank_lines_do_not_matter(tmp
 
 
 @pytest.mark.parametrize(
-    "broken", ["5", "5 6 7", "5 6 7 8", "5 x", "5 1.5", "5 99999999999999999999", "5,6", '"5" 6', "5 nan"]
+    "broken",
+    ["5", "5 6 7", "5 6 7 8", "5 x", "5 1.5", "5 99999999999999999999", "5,6", '"5" 6', "5 nan", "5 1.0", "1e3 5"],
 )
 @pytest.mark.parametrize("number", [1, 17])
 def test_a_broken_line_is_named(tmp_path, broken, number):
