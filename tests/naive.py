@@ -37,7 +37,7 @@ def naive_loss(network, loss, inputs, targets, negatives, dropout_seed=None):
         logits = logits if network.logit_offset is None else logits + network.logit_offset
         losses = loss(logits[..., 0], logits[..., 1:], table.shape[0])
     else:
-        logits = tf.einsum("bld,nd->bln", states, table)
+        logits = tf.einsum("bld,id->bli", states, table)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(known, logits)
     weights = tf.cast(is_target, losses.dtype)
     return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)

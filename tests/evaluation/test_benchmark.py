@@ -1,6 +1,8 @@
-"""The benchmark command on data that takes seconds; that it is fast is for the real sizes to show."""
+"""The benchmark command on small data, a minute of starting processes; that it is fast is for real sizes to show."""
 
 import json
+
+import pytest
 
 from evaluation import benchmark
 
@@ -23,6 +25,7 @@ recipe = Recipe(
 """
 
 
+@pytest.mark.slow
 def test_every_number_is_there_and_makes_sense(tmp_path, monkeypatch, capfd):
     (tmp_path / "tiny.py").write_text(RECIPE)
     monkeypatch.setattr("sys.argv", ["benchmark", str(tmp_path / "tiny.py"), "--json", "--steps", "3"])

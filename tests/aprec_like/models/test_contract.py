@@ -122,9 +122,9 @@ LEARNERS = {
     "SASRec, corrected": Trained(SASREC, SampledSoftmax(8, is_corrected=True), TRAINING),
     "SASRec, shared": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(shared_by="batch")),
     "SASRec, popularity": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(by_popularity=True, reject_positive=True)),
-    "BERT4Rec, softmax": Trained(BERT4REC, Softmax(), TRAINING),
+    "BERT4Rec, softmax": Trained(BERT4REC, Softmax(), PATIENT),
     "BERT4Rec, gBCE": Trained(BERT4REC, GBCE(8, 0.5), PATIENT, Negatives(shared_by="sequence")),
-    "BERT4Rec, head": Trained(replace(BERT4REC, has_head=True), SampledSoftmax(8), TRAINING),
+    "BERT4Rec, head": Trained(replace(BERT4REC, has_head=True), SampledSoftmax(8), PATIENT),
 }
 
 
