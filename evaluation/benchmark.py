@@ -23,7 +23,8 @@ def parse_arguments() -> argparse.Namespace:
         prog="python -m evaluation.benchmark",
         description="Seconds per training step, targets per second, users ranked per second and memory of every model "
         "of a recipe, with the same of a naive step (all rows gathered for every padded position) and a naive ranking "
-        "(all positions, all scores, a sort) in the same run. Each is measured in a process of its own.",
+        "(all positions, all scores, a sort) in the same run. Each is measured in a process of its own; the naive ones "
+        "run as a plain script would, without the settings of the allocator that a run gives its models.",
         epilog=EXIT_CODES,
     )
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, a Python file that defines `recipe`")

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Array
 from aprec_like.metrics import metric_named
 from evaluation.contestants import Contest, Contestant
@@ -78,7 +78,7 @@ def _read(path: Path) -> pd.DataFrame:
             return pd.read_csv(path, dtype={"user": str, "item": str}, keep_default_na=False)
         frame = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, keep_default_na=False, quoting=3)
     except (OSError, ValueError, KeyError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {(str(error).splitlines() or ['no message'])[0]}") from error
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
     if frame.shape[1] != len(TREC_COLUMNS):
         raise InputError(f"{path}: a TREC run has 6 columns: user Q0 item rank score tag. Received: {frame.shape[1]}")
     return frame.set_axis(TREC_COLUMNS, axis=1).drop(columns="rank")

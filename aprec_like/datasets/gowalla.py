@@ -12,7 +12,7 @@ import pyarrow.csv
 from aprec_like.datasets.base import Dataset, Publication, Sizes
 from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.download import cache_dir, fetch_first, fetch_url, find_file
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 
 FILE = "loc-gowalla_totalCheckins.txt.gz"
@@ -64,7 +64,7 @@ def read_check_ins(path: Path) -> Interactions:
             ),
         )
     except (OSError, EOFError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: is not SNAP's file of check-ins, or damaged: {_first_line(error)}") from error
+        raise InputError(f"{path}: is not SNAP's file of check-ins, or damaged: {first_line(error)}") from error
     users = table["user"].to_numpy()
     _, rows, counts = np.unique(users, return_inverse=True, return_counts=True)
     is_kept = counts[rows] >= MIN_CHECK_INS
@@ -78,7 +78,3 @@ def _read_verified(path: Path) -> Interactions:
     if received != SIZES:
         raise InputError(f"{path}: must give {SIZES}. Received: {received}; remove it to fetch it again")
     return interactions
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["no message"])[0]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from aprec_like.datasets.base import Dataset, Publication, Sizes
 from aprec_like.datasets.download import cache_dir
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Array, Interactions
 
 Size = Literal["100k", "1m", "20m", "25m", "latest-small"]
@@ -53,10 +53,9 @@ class MovieLens(Dataset):
         try:
             ratings = tfds.load(name, split="train", data_dir=self._folder(data_dir), batch_size=CHUNK)
         except Exception as error:  # it raises whatever its many layers raise; the user needs the one line
-            reason = (str(error).splitlines() or ["no message"])[0]
             raise InputError(
-                f"tensorflow-datasets could not prepare {name}: {type(error).__name__}: {reason}; put the prepared "
-                f"folder in {data_dir / FOLDER}"
+                f"tensorflow-datasets could not prepare {name}: {type(error).__name__}: {first_line(error)}; "
+                f"put the prepared folder in {data_dir / FOLDER}"
             ) from error
         return _as_interactions([_columns(chunk) for chunk in tfds.as_numpy(ratings)])
 

@@ -21,7 +21,7 @@ from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.columns import Columns, interactions_from
 from aprec_like.datasets.text import find_plain_or_gzipped
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 
 
@@ -88,7 +88,7 @@ class ParquetFile(TableFile):
             _check_columns(path, columns, pa.parquet.read_schema(path).names)
             table = pa.parquet.read_table(path, columns=columns.names)
         except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
+            raise InputError(f"{path}: is not a Parquet file, or damaged: {first_line(error)}") from error
         return interactions_from(table, columns, lambda row: f"{path}: row {row + 1}")
 
 
@@ -130,7 +130,7 @@ def read_separated(
             ),
         )
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {_first_line(error)}") from error
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
     except pa.ArrowException as error:
         raise _explain(path, separator, len(header), is_quoted, error) from error
     return interactions_from(
@@ -151,7 +151,7 @@ def read_header(path: Path, separator: str) -> list[str]:
         with _open(path) as file:
             return next(csv.reader(file, delimiter=separator), [])
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {_first_line(error)}") from error
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
 
 
 def _explain(path: Path, separator: str, num_columns: int, is_quoted: bool, error: Exception) -> InputError:
@@ -162,8 +162,8 @@ def _explain(path: Path, separator: str, num_columns: int, is_quoted: bool, erro
             if fields and len(fields) != num_columns:
                 return InputError(f"{path}:{line}: must have {num_columns} columns. Received: {len(fields)}")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as second:
-        return InputError(f"{path}: cannot be read: {_first_line(second)}")
-    return InputError(f"{path}: cannot be read: {_first_line(error)}")
+        return InputError(f"{path}: cannot be read: {first_line(second)}")
+    return InputError(f"{path}: cannot be read: {first_line(error)}")
 
 
 def _line_of_row(path: Path, separator: str, row: int, has_header: bool, is_quoted: bool) -> int:
@@ -187,7 +187,3 @@ def _records(path: Path, separator: str, is_quoted: bool) -> Iterator[tuple[int,
 def _open(path: Path) -> Iterator[TextIO]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary:
         yield io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["no message"])[0]
