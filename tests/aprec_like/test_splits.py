@@ -118,6 +118,10 @@ def test_a_temporal_split_against_a_plain_loop(seed):
     assert interactions.item_ids[split.test.targets].tolist() == targets
     share = np.mean(interactions.timestamps >= moment)
     assert 0.15 <= share <= 0.25
+    # Training ends before the moment that a tenth of what is known lies at or after.
+    known = sorted(event[2] for event in events if event[2] < moment)
+    validation_moment = known[int(np.ceil(0.9 * len(known)))]
+    assert split.train.num_interactions == sum(time < validation_moment for time in known)
 
 
 def test_a_temporal_split_needs_timestamps_and_users_on_both_sides():
