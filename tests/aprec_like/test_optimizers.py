@@ -28,10 +28,12 @@ def slices(rows, values, num_rows=6):
 def test_adam_in_one_operation_moves_as_keras_does():
     random = np.random.default_rng(0)
     gradients = [tf.constant(random.normal(size=(6, 3)), tf.float32) for _ in range(20)]
-    settings = Adam(learning_rate=0.01, beta_1=0.8, beta_2=0.98, epsilon=1e-5)
     start = random.normal(size=(6, 3)).astype(np.float32)
-    expected = moved(keras.optimizers.Adam(0.01, 0.8, 0.98, 1e-5), gradients, start)
-    np.testing.assert_allclose(moved(settings.build(), gradients, start), expected, rtol=1e-6, atol=1e-7)
+    for settings in ((0.01, 0.8, 0.98, 1e-5), (0.01,)):
+        expected = moved(keras.optimizers.Adam(*settings), gradients, start)
+        found = moved(Adam(*settings).build(), gradients, start)
+        # 1 - 0.999 is rounded differently: 1e-5 of a step.
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0.01 * 1e-5 * len(gradients))
 
 
 def test_lazy_adam_leaves_unused_rows_alone_and_sums_a_row_that_comes_twice():
@@ -58,4 +60,4 @@ def test_lazy_adam_is_adam_while_every_row_is_used():
     start = random.normal(size=(6, 3)).astype(np.float32)
     dense = [tf.constant(random.normal(size=(6, 3)), tf.float32) for _ in range(5)]
     lazy = moved(Adam(0.1, lazy=True).build(), [slices(range(6), gradient) for gradient in dense], start)
-    np.testing.assert_allclose(lazy, moved(Adam(0.1).build(), dense, start), rtol=1e-4)
+    np.testing.assert_allclose(lazy, moved(Adam(0.1).build(), dense, start), atol=1e-5)
