@@ -14,16 +14,14 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
+from aprec_like.chunks import chunk_numbers
 from aprec_like.losses import SampledLoss
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 100
 """Up to this many items per candidate all logits are computed. A guess: only a ratio of 16 was timed, 3x faster."""
 
 MAX_CHUNK_TARGETS = 512
-"""Targets of a chunk. All chunks have the same size, and the last is filled up: more would be waste in small batches."""
-
-CHUNK_NUMBERS = {"CPU": 1 << 21, "GPU": 1 << 26}
-"""How many logits of all items, or numbers of gathered rows, are held at once: on a CPU what stays in its cache."""
+"""Targets of a chunk at the most: chunks have one size, the last is filled up, and that is waste in small batches."""
 
 Gradients = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 """From (n, c) gradients of logits to those of states and table; the latter may be left for all chunks at once."""
@@ -69,11 +67,6 @@ def uses_all_logits(num_items: int, num_candidates: int) -> bool:
     return num_items <= MAX_GEMM_ITEMS_PER_CANDIDATE * num_candidates
 
 
-def chunk_numbers() -> int:
-    """How many numbers a chunk may hold on this machine's fastest device."""
-    return CHUNK_NUMBERS["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
-
-
 def _from_products(
     formula: Callable[..., Tensor], states: Tensor, table: Tensor, shift: Tensor, candidates: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -92,7 +85,15 @@ def _from_products(
         return _pick(products, places), backward
 
     value, of_shift, of_states, of_table = _accumulate(
-        formula, forward, size, states, candidates, weights, shift, tf.zeros_like(table), lambda kept, _, new: kept + new
+        formula,
+        forward,
+        size,
+        states,
+        candidates,
+        weights,
+        shift,
+        tf.zeros_like(table),
+        lambda kept, _, new: kept + new,
     )
     return value, of_states, of_table, of_shift
 
@@ -126,7 +127,15 @@ def _from_gathered_rows(
 
     empty = tf.TensorArray(states.dtype, 0, dynamic_size=True, element_shape=[size, num_candidates])
     value, of_shift, of_states, of_logits = _accumulate(
-        formula, forward, size, states, candidates, weights, shift, empty, lambda kept, number, new: kept.write(number, new)
+        formula,
+        forward,
+        size,
+        states,
+        candidates,
+        weights,
+        shift,
+        empty,
+        lambda kept, number, new: kept.write(number, new),
     )
     of_logits = tf.reshape(of_logits.stack(), [-1, num_candidates])[: tf.shape(states)[0]]
     return value, of_states, _outer_sums(of_logits, states, candidates, table.shape[0]), of_shift

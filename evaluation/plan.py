@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from aprec_like.batches import PairExamples, steps_per_epoch
+from aprec_like.chunks import chunk_numbers
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
-from aprec_like.logits import chunk_numbers
 from aprec_like.losses import BinaryLoss, SampledLoss
 from aprec_like.recipe import Recipe, Trained
 

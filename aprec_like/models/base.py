@@ -90,7 +90,7 @@ class Network(keras.Model):
         return self.score_table[: self.num_items]
 
     def item_rows(self, items: Tensor) -> Tensor:
-        """(..., dim) the rows that score some items. Where possible only they are read, and only they get a gradient."""
+        """(..., dim) the rows that score some items; where possible only they are read and get a gradient."""
         return tf.gather(self.score_table, items)
 
 

@@ -149,7 +149,9 @@ class BERT4RecNetwork(Network):
         """(batch, length, dim) hidden states, or (batch, 1, dim) the last one, which is always number max_length."""
         length, longest = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
-        states = rows_of(self.word_embedding, tokens) + self.position_embedding(tf.range(longest - length + 1, longest + 1))
+        states = rows_of(self.word_embedding, tokens) + self.position_embedding(
+            tf.range(longest - length + 1, longest + 1)
+        )
         states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
         states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
