@@ -64,7 +64,11 @@ class Network(keras.Model):
                 tf.random.experimental.stateless_fold_in(dropout_seed, number, alg="philox")
                 for number in range(len(batch.pieces))
             ]
-        return [self._traced(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
+        # One graph serves all pieces. A single piece goes without: XLA takes the shapes that the gradient of an inner
+        # graph gets from it for values, and would compile the step anew for every step.
+        run = self if len(batch.pieces) == 1 else self._traced
+        states = [run(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
+        return [tf.cast(some, tf.float32) for some in states]
 
     @tf.function(reduce_retracing=True)
     def _traced(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:
