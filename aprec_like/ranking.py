@@ -11,13 +11,14 @@ import tensorflow as tf
 from aprec_like.batches import Tensor
 from aprec_like.interactions import PADDING, Array, Histories
 from aprec_like.models import Network, Scorer
+from aprec_like.scan import Cells, Found, Shape, Task, scan_of_products, scan_of_scores
 from aprec_like.splits import HeldOut
 
-CHUNK_SCORES = 1 << 21
-"""How many scores are held at once (8 MiB of float32 for each of a few buffers)."""
+CHUNK_USERS = 128
+"""How many users are ranked at once."""
 
-MAX_CHUNK_USERS = 512
-"""How many users go through a network at once."""
+CHUNK_SCORES = 1 << 24
+"""How many scores of a model that gives them all are held at once."""
 
 
 class NotFiniteError(ArithmeticError):
@@ -32,8 +33,8 @@ class Rankings:
         ranks: (cases,) 1 is the best; a tie stands half-way between the ranks that its items share; infinite
             where the target could not be ranked (a seen item that is excluded, or one that nobody has in training).
         target_scores: (cases,).
-        sigmoid_sums: (cases,) sum of sigmoid(score) over the catalogue, seen items included.
-        logsumexps: (cases,) log of the sum of exp(score) over the catalogue, seen items included.
+        sigmoid_sums: (cases,) sum of sigmoid(score) over the catalogue, seen items included; NaN without a depth.
+        logsumexps: (cases,) log of the sum of exp(score) over the catalogue, likewise.
         top_items: (cases, depth) best items first, PADDING where there are fewer.
         top_scores: (cases, depth) their scores.
         candidate_ranks: (cases,) the rank of the target among drawn candidates alone, where some were given.
@@ -56,8 +57,17 @@ class NetworkScorer(Scorer):
 
     def score(self, histories: Histories) -> Tensor:
         """(users, num_items)."""
-        scores = tf.matmul(self.network.last_states(histories), self.network.item_table, transpose_b=True)
-        return scores if self.network.logit_offset is None else scores + self.network.logit_offset
+        return tf.matmul(self.states(histories), self.network.item_table, transpose_b=True) + self.offset
+
+    def states(self, histories: Histories) -> Tensor:
+        """(users, dim) float32."""
+        return tf.cast(self.network.last_states(histories), tf.float32)
+
+    @property
+    def offset(self) -> Tensor:
+        """What is added to every product."""
+        offset = self.network.logit_offset
+        return tf.zeros([]) if offset is None else tf.cast(offset, tf.float32)
 
 
 def rank(
@@ -77,7 +87,7 @@ def rank(
         scorer: gives the scores.
         held_out: whose targets to rank, and what is known before them.
         exclude_seen: leave out the items of the user's history; a target among them has no rank.
-        depth: how many of the best items to keep.
+        depth: how many of the best items to keep; 0 finds the ranks and nothing that costs more.
         candidates: (cases, n) items among which to rank the target as well.
         on_progress: called with the number of cases done after every chunk.
 
@@ -85,65 +95,106 @@ def rank(
         NotFiniteError: if any score is not finite.
     """
     num_items = held_out.known.num_items
-    depth = min(depth, num_items)
-    chunk = int(np.clip(CHUNK_SCORES // num_items, 1, MAX_CHUNK_USERS))
-    rows: list[tuple[Array, ...]] = []
-    # Users with histories of about the same length go together, so that a network has little padding to pass.
+    most = CHUNK_USERS if isinstance(scorer, NetworkScorer) else CHUNK_SCORES // num_items
+    num_chunks = -(-len(held_out) // min(CHUNK_USERS, max(1, most)))
+    num_users = -(-len(held_out) // num_chunks)
+    shape = Shape(num_items, num_users, min(depth, num_items), exclude_seen)
+    scan = _scan_products(scorer, shape) if isinstance(scorer, NetworkScorer) else _scan_scores(scorer, shape)
+    # Users with histories of about the same length go together, so that a network has little padding to pass; the
+    # last chunk is filled up, so that all have the same shape.
     order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
-    for start in range(0, len(held_out), chunk):
-        cases = order[start : start + chunk]
-        histories = held_out.histories(cases)
-        seen = _seen_pairs(histories) if exclude_seen else np.zeros([0, 2], np.int32)
-        scores, targets = scorer.score(histories), held_out.targets[cases]
-        outcome = _rank_chunk(scores, targets, seen, depth)
+    filled = np.pad(order, (0, num_chunks * num_users - len(order)), mode="edge")
+    rows: list[tuple[Array, ...]] = []
+    for number, cases in enumerate(filled.reshape(num_chunks, num_users), start=1):
+        histories, targets = held_out.histories(cases), held_out.targets[cases]
+        target_scores, found, pick = scan(histories, _task(histories, targets, num_items))
+        is_ranked = ~_is_seen(histories, targets) if exclude_seen else True
+        ranks = np.where(is_ranked, (num_items + 1 + found.lead.numpy()) / 2, np.inf)
+        outcome = [ranks, target_scores.numpy(), *_sums(found, depth), *_top(found)]
         if candidates is not None:
-            outcome += (_rank_among(scores, targets, candidates[cases]),)
-        is_finite, *values = (value.numpy() for value in outcome)
-        if not is_finite:
-            raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
-        rows.append(tuple(values))
-        on_progress(min(start + chunk, len(held_out)))
+            outcome.append(_rank_among(pick, targets, candidates[cases]).numpy())
+        rows.append(tuple(outcome))
+        on_progress(min(number * num_users, len(held_out)))
     places = np.argsort(order)
     columns = [np.concatenate(column)[places] for column in zip(*rows, strict=True)]
-    ranks = np.where(held_out.is_learnable(), columns[0], np.inf)
-    return Rankings(ranks, *columns[1:])
+    columns[0] = np.where(held_out.is_learnable(), columns[0], np.inf)
+    among = columns.pop() if candidates is not None else None
+    return Rankings(*columns, candidate_ranks=among)
 
 
-def _seen_pairs(histories: Histories) -> Array:
-    """(interactions, 2) row and item of everything in the histories."""
-    return np.stack([histories.rows, histories.items], axis=1).astype(np.int32)
+Pick = Callable[[Array], Tensor]
+"""Gives the (users, n) scores of n items for each user."""
+
+Scan = Callable[[Histories, Task], tuple[Tensor, Found, Pick]]
+"""Scans the catalogue for the users of some histories."""
 
 
-@tf.function(reduce_retracing=True)
-def _rank_chunk(scores: Tensor, targets: Tensor, seen: Tensor, depth: int) -> tuple[Tensor, ...]:
-    """The columns of `Rankings` for some users, behind whether all scores are finite."""
-    is_finite = tf.reduce_all(tf.math.is_finite(scores))
-    target_scores = tf.gather(scores, targets, batch_dims=1)
-    lowest = tf.constant(-np.inf, scores.dtype)
-    ranked = tf.tensor_scatter_nd_update(scores, seen, tf.fill([tf.shape(seen)[0]], lowest))
-    better = tf.math.count_nonzero(ranked > target_scores[:, None], axis=1, dtype=tf.int32)
-    equal = tf.math.count_nonzero(tf.equal(ranked, target_scores[:, None]), axis=1, dtype=tf.int32)
-    is_ranked = tf.math.is_finite(tf.gather(ranked, targets, batch_dims=1))
-    halfway = 1.0 + tf.cast(better, tf.float64) + tf.cast(equal - 1, tf.float64) / 2
-    ranks = tf.where(is_ranked, halfway, np.inf)
-    top_scores, top_items = tf.math.top_k(ranked, depth)
-    return (
-        is_finite,
-        ranks,
-        target_scores,
-        tf.reduce_sum(tf.sigmoid(scores), axis=1),
-        tf.reduce_logsumexp(scores, axis=1),
-        tf.where(tf.math.is_finite(top_scores), top_items, PADDING),
-        top_scores,
-    )
+def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
+    """For networks: scores are made from states and rows, chunk by chunk."""
+    table, offset = tf.cast(scorer.network.item_table, tf.float32), scorer.offset
+    dim, largest_row_value = table.shape[1], _largest(table)
+    scan = scan_of_products(shape, dim)
+
+    def scan_users(histories: Histories, task: Task) -> tuple[Tensor, Found, Pick]:
+        states = scorer.states(histories)
+        # No sum of products is larger than this.
+        _check_finite(dim * _largest(states) * largest_row_value)
+        return *scan(table, states, task, offset), lambda items: tf.linalg.matvec(tf.gather(table, items), states)
+
+    return scan_users
 
 
-@tf.function(reduce_retracing=True)
-def _rank_among(scores: Tensor, targets: Tensor, candidates: Tensor) -> Tensor:
+def _scan_scores(scorer: Scorer, shape: Shape) -> Scan:
+    """For other models, which give all scores of a user at once."""
+    scan = scan_of_scores(shape)
+
+    def scan_users(histories: Histories, task: Task) -> tuple[Tensor, Found, Pick]:
+        scores = tf.convert_to_tensor(scorer.score(histories), tf.float32)
+        _check_finite(_largest(scores))
+        return *scan(scores, task), lambda items: tf.gather(scores, items, batch_dims=1)
+
+    return scan_users
+
+
+def _task(histories: Histories, targets: Array, num_items: int) -> Task:
+    own = Cells.of(targets, np.arange(len(targets)), num_items)
+    return Task(tf.constant(targets, tf.int32), own, Cells.of(histories.items, histories.rows, num_items))
+
+
+def _is_seen(histories: Histories, targets: Array) -> Array:
+    """(users,) whether the target is in the history."""
+    rows = histories.rows
+    return np.bincount(rows[histories.items == targets[rows]], minlength=len(targets)) > 0
+
+
+def _largest(values: Tensor) -> float:
+    """The largest absolute value; not a number where one of them is none."""
+    return float(tf.maximum(tf.reduce_max(values), -tf.reduce_min(values)))
+
+
+def _check_finite(bound: float) -> None:
+    if not bound <= np.finfo(np.float32).max:
+        raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
+
+
+def _sums(found: Found, depth: int) -> tuple[Array, Array]:
+    """(users,) sums of sigmoids and logarithms of sums of exponentials."""
+    if depth == 0:
+        return (np.full(found.lead.shape, np.nan, np.float32),) * 2
+    logsumexps = found.highest.numpy() + np.log(found.exp_sum.numpy())
+    return found.sigmoid_sum.numpy().astype(np.float32), logsumexps.astype(np.float32)
+
+
+def _top(found: Found) -> tuple[Array, Array]:
+    """(users, depth) best items and their scores."""
+    top_scores = found.top_scores.numpy()
+    return np.where(np.isfinite(top_scores), found.top_items.numpy(), PADDING), top_scores
+
+
+def _rank_among(pick: Pick, targets: Array, candidates: Array) -> Tensor:
     """(users,) the rank of the target among it and its candidates, ties half-way; it is no candidate to itself."""
-    target_scores = tf.gather(scores, targets, batch_dims=1)[:, None]
-    others = tf.gather(scores, candidates, batch_dims=1)
-    is_other = candidates != tf.cast(targets, candidates.dtype)[:, None]
-    better = tf.math.count_nonzero(is_other & (others > target_scores), axis=1, dtype=tf.int32)
-    equal = tf.math.count_nonzero(is_other & tf.equal(others, target_scores), axis=1, dtype=tf.int32)
-    return 1.0 + tf.cast(better, tf.float64) + tf.cast(equal, tf.float64) / 2
+    scores = pick(np.concatenate([targets[:, None], candidates], axis=1))
+    is_other = candidates != targets[:, None]
+    lead = tf.where(is_other, tf.sign(scores[:, 1:] - scores[:, :1]), 0)
+    num_others = np.count_nonzero(is_other, axis=1)
+    return (num_others + tf.cast(tf.reduce_sum(lead, axis=1), tf.float64)) / 2 + 1

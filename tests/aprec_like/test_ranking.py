@@ -73,7 +73,7 @@ def test_top_items_are_best_first_and_end_where_everything_is_seen():
 
 def test_sums_over_the_catalogue_include_seen_items():
     scores = np.array([[0.0, 1.0, -2.0]])
-    result = rank(FixedScorer(scores), held_out([[0, 1]], [2], 3), exclude_seen=True)
+    result = rank(FixedScorer(scores), held_out([[0, 1]], [2], 3), exclude_seen=True, depth=1)
     assert result.sigmoid_sums[0] == pytest.approx((1 / (1 + np.exp(-scores))).sum(), rel=1e-6)
     assert result.logsumexps[0] == pytest.approx(np.log(np.exp(scores).sum()), rel=1e-6)
     assert result.target_scores[0] == -2.0
@@ -93,7 +93,7 @@ def test_chunks_equal_a_plain_loop(data):
     targets = data.draw(st.lists(item, min_size=num_users, max_size=num_users))
     exclude_seen, chunk = data.draw(st.booleans()), data.draw(st.integers(1, 5))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "MAX_CHUNK_USERS", chunk)
+        patch.setattr(ranking, "CHUNK_USERS", chunk)
         ours = rank(FixedScorer(scores), held_out(histories, targets, num_items), exclude_seen=exclude_seen).ranks
     known = {item for history in histories for item in history}
     for user, target in enumerate(targets):
