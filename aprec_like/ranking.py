@@ -181,7 +181,7 @@ def _sums(found: Found, depth: int) -> tuple[Array, Array]:
     """(users,) sums of sigmoids and logarithms of sums of exponentials."""
     if depth == 0:
         return (np.full(found.lead.shape, np.nan, np.float32),) * 2
-    logsumexps = found.highest.numpy() + np.log(found.exp_sum.numpy())
+    logsumexps = found.reference.numpy() + np.log(found.exp_sum.numpy())
     return found.sigmoid_sum.numpy().astype(np.float32), logsumexps.astype(np.float32)
 
 

@@ -18,14 +18,17 @@ import tensorflow as tf
 from aprec_like.batches import Tensor
 from aprec_like.interactions import PADDING, Array
 
-CHUNK_ITEMS = 1 << 13
-"""How many items are scored at once; with 128 users that is 4 MiB of scores."""
+CHUNK_ITEMS = 1 << 16
+"""How many items are scored by one product; with 128 users that is 32 MiB of scores."""
 
-CHUNKS_PER_MERGE = 8
-"""After how many chunks the best items are brought up to date."""
+CACHED_ITEMS = 1 << 13
+"""How many of them are then summed up together: few enough to be read from memory once, in whole blocks."""
 
 BLOCK_ITEMS = 16
 """How many neighbouring items are represented by the best of them while the best items are looked for."""
+
+NEAR = 70.0
+"""Up to here exponentials of scores can be added up in float32 as they are."""
 
 
 class Cells(NamedTuple):
@@ -57,15 +60,15 @@ class Found(NamedTuple):
     """What a pass has found for each user. Without a depth only `lead` is kept up.
 
     lead: (users,) how many more items are better than the target than are worse; excluded ones are worse.
-    highest: (users,) the highest score.
-    exp_sum: (users,) the sum of exp(score - highest).
-    sigmoid_sum: (users,) the sum of sigmoid(score + offset).
+    reference: (users,) a number from which no score is so far above that its exponential overflows.
+    exp_sum: (users,) the sum of exp(score - reference).
+    sigmoid_sum: (users,) the sum of sigmoid(score).
     top_scores: (users, depth) the best scores of items that are not excluded, -inf where there are fewer.
     top_items: (users, depth) their items; of equal ones the first in the catalogue comes first.
     """
 
     lead: Tensor
-    highest: Tensor
+    reference: Tensor
     exp_sum: Tensor
     sigmoid_sum: Tensor
     top_scores: Tensor
@@ -139,8 +142,7 @@ def scan_of_products(shape: Shape, dim: int) -> Callable[[Tensor, Tensor, Task, 
         # By the same kind of product as all scores, so that an item with the row of the target has the target's score.
         target_scores = tf.linalg.diag_part(tf.matmul(tf.gather(rows, task.targets), states, transpose_b=True))
         found = _scan(shape, products, target_scores, task, offset)
-        shifted = {"highest": found.highest + offset, "top_scores": found.top_scores + offset}
-        return target_scores + offset, found._replace(**shifted)
+        return target_scores + offset, found._replace(top_scores=found.top_scores + offset)
 
     return scan
 
@@ -163,46 +165,45 @@ def scan_of_scores(shape: Shape) -> Callable[[Tensor, Task], tuple[Tensor, Found
 def _scan(
     shape: Shape, score: Callable[[Tensor, int], Tensor], target_scores: Tensor, task: Task, offset: Tensor
 ) -> Found:
-    """All items: as many equal groups of chunks as there are, in a loop, and then what is left."""
+    """All whole chunks of items, in a loop, and then what is left."""
+    excluded = tf.fill([shape.num_users], -np.inf)
 
-    def pass_over(first: Tensor, counts: list[int], found: Found) -> Found:
-        group, start = [], first
-        for count in counts:
-            scores = task.own.write(score(start, count), target_scores, start)
-            ranked = (
-                task.seen.write(scores, tf.fill([shape.num_users], -np.inf), start) if shape.excludes_seen else scores
-            )
-            found = found._replace(lead=found.lead + tf.cast(_lead(ranked, target_scores), tf.float64))
+    def pass_over(first: Tensor, count: int, found: Found) -> Found:
+        scores = task.own.write(score(first, count), target_scores, first)
+        ranked = task.seen.write(scores, excluded, first) if shape.excludes_seen else scores
+        block_maxima = []
+        for start in range(0, count, CACHED_ITEMS):
+            some_scores, some_ranked = (values[start : start + CACHED_ITEMS] for values in (scores, ranked))
+            found = found._replace(lead=found.lead + tf.cast(_lead(some_ranked, target_scores), tf.float64))
             if shape.depth:
-                found = _added(found, scores, offset)
-            group.append(ranked)
-            start += count
-        return _merged(found, tf.concat(group, axis=0), first) if shape.depth else found
+                found = _added(found, some_scores, offset)
+                block_maxima.append(_block_maxima(some_ranked))
+        return _merged(found, ranked, tf.concat(block_maxima, axis=0), first) if shape.depth else found
 
-    group_items = CHUNK_ITEMS * CHUNKS_PER_MERGE
-    num_groups, rest = divmod(shape.num_items, group_items)
+    num_chunks, rest = divmod(shape.num_items, CHUNK_ITEMS)
     found = Found.nothing(shape)
-    if num_groups:
+    if num_chunks:
         _, found = tf.while_loop(
-            lambda number, found: number < num_groups,
-            lambda number, found: (
-                number + 1,
-                pass_over(number * group_items, [CHUNK_ITEMS] * CHUNKS_PER_MERGE, found),
-            ),
+            lambda number, found: number < num_chunks,
+            lambda number, found: (number + 1, pass_over(number * CHUNK_ITEMS, CHUNK_ITEMS, found)),
             (tf.constant(0), found),
             parallel_iterations=1,
         )
-    counts = [min(CHUNK_ITEMS, rest - start) for start in range(0, rest, CHUNK_ITEMS)]
-    return pass_over(tf.constant(num_groups * group_items), counts, found) if rest else found
+    return pass_over(tf.constant(num_chunks * CHUNK_ITEMS), rest, found) if rest else found
 
 
 def _added(found: Found, scores: Tensor, offset: Tensor) -> Found:
-    """With the sums over one more chunk."""
-    highest, exp_sum, sigmoid_sum = _sums(scores, offset)
-    new = tf.maximum(found.highest, highest)
-    old_part, new_part = (tf.cast(tf.exp(part - new), tf.float64) for part in (found.highest, highest))
+    """With the sums over some more items."""
+    highest = _highest(scores) + offset
+    is_near = tf.reduce_all(tf.abs(highest) < NEAR)
+    reference = tf.where(is_near, tf.zeros_like(highest), highest)
+    exp_sum, sigmoid_sum = tf.cond(
+        is_near, lambda: _sums_near_zero(scores, offset), lambda: _sums(scores, offset, highest)
+    )
+    new = tf.maximum(found.reference, reference)
+    old_part, new_part = (tf.cast(tf.exp(part - new), tf.float64) for part in (found.reference, reference))
     return found._replace(
-        highest=new,
+        reference=new,
         exp_sum=found.exp_sum * old_part + tf.cast(exp_sum, tf.float64) * new_part,
         sigmoid_sum=found.sigmoid_sum + tf.cast(sigmoid_sum, tf.float64),
     )
@@ -217,30 +218,48 @@ def _lead(ranked: Tensor, target_scores: Tensor) -> Tensor:
 
 
 @tf.function(jit_compile=True)
-def _sums(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    highest = tf.reduce_max(scores, axis=0)
-    exp_sum = tf.reduce_sum(tf.exp(scores - highest), axis=0)
-    return highest, exp_sum, tf.reduce_sum(tf.sigmoid(scores + offset), axis=0)
+def _highest(scores: Tensor) -> Tensor:
+    return tf.reduce_max(scores, axis=0)
 
 
-def _merged(found: Found, ranked: Tensor, first: Tensor) -> Found:
+@tf.function(jit_compile=True)
+def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
+    """(users,) sums of exp(score) and sigmoid(score), where neither overflows: with half of the exponentials."""
+    powers = tf.exp(scores + offset)
+    return tf.reduce_sum(powers, axis=0), tf.reduce_sum(powers / (1 + powers), axis=0)
+
+
+@tf.function(jit_compile=True)
+def _sums(scores: Tensor, offset: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+    """(users,) sums of exp(score - reference) and sigmoid(score)."""
+    shifted = scores + offset
+    return tf.reduce_sum(tf.exp(shifted - reference), axis=0), tf.reduce_sum(tf.sigmoid(shifted), axis=0)
+
+
+@tf.function(jit_compile=True)
+def _block_maxima(ranked: Tensor) -> Tensor:
+    """(blocks, users) the best score of every block of items; the last block may be smaller."""
+    count, num_users = ranked.shape
+    missing = -count % BLOCK_ITEMS
+    filled = tf.pad(ranked, [[0, missing], [0, 0]], constant_values=-np.inf)
+    return tf.reduce_max(tf.reshape(filled, [-1, BLOCK_ITEMS, num_users]), axis=1)
+
+
+def _merged(found: Found, ranked: Tensor, block_maxima: Tensor, first: Tensor) -> Found:
     """With the best of the items from `first` on, whose (items, users) scores are `ranked`.
 
     A block of items stands in the first choice as its best item. A block that is not chosen is beaten by `depth`
     others, each of which has an item that beats all of its own, so no item is lost.
     """
-    depth, num_users = found.top_scores.shape[1], ranked.shape[1]
-    missing = -ranked.shape[0] % BLOCK_ITEMS
-    ranked = tf.pad(ranked, [[0, missing], [0, 0]], constant_values=-np.inf) if missing else ranked
-    num_blocks = ranked.shape[0] // BLOCK_ITEMS
-    highest = tf.reduce_max(tf.reshape(ranked, [num_blocks, BLOCK_ITEMS, num_users]), axis=1)
+    depth, count, num_users = found.top_scores.shape[1], ranked.shape[0], ranked.shape[1]
     # What was found before comes first: most blocks are then rejected by one comparison with the worst of it.
-    _, chosen = tf.math.top_k(tf.concat([found.top_scores, tf.transpose(highest)], axis=1), depth)
-    blocks = tf.sort(tf.where(chosen < depth, num_blocks, chosen - depth), axis=1)
-    is_block = tf.repeat(blocks < num_blocks, BLOCK_ITEMS, axis=1)
+    _, chosen = tf.math.top_k(tf.concat([found.top_scores, tf.transpose(block_maxima)], axis=1), depth)
+    # In the order of the catalogue, so that of equal items the first comes first; behind them what is no block.
+    blocks = tf.sort(tf.where(chosen < depth, count, chosen - depth), axis=1)
     items = tf.reshape(blocks[:, :, None] * BLOCK_ITEMS + tf.range(BLOCK_ITEMS), [num_users, depth * BLOCK_ITEMS])
-    cells = tf.where(is_block, items, 0) * num_users + tf.range(num_users)[:, None]
-    scores = tf.where(is_block, tf.gather(tf.reshape(ranked, [-1]), cells), -np.inf)
+    cells = tf.minimum(items, count - 1) * num_users + tf.range(num_users)[:, None]
+    scores = tf.where(items < count, tf.gather(tf.reshape(ranked, [-1]), cells), -np.inf)
     top_scores, places = tf.math.top_k(tf.concat([found.top_scores, scores], axis=1), depth)
-    top_items = tf.gather(tf.concat([found.top_items, items + first], axis=1), places, batch_dims=1)
-    return found._replace(top_scores=top_scores, top_items=top_items)
+    new_items = first + tf.gather(items, tf.maximum(places - depth, 0), batch_dims=1)
+    old_items = tf.gather(found.top_items, tf.minimum(places, depth - 1), batch_dims=1)
+    return found._replace(top_scores=top_scores, top_items=tf.where(places < depth, old_items, new_items))
