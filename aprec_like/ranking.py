@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
 from aprec_like.interactions import PADDING, Array, Histories
-from aprec_like.models import Network, Scorer
+from aprec_like.models import CommonScorer, Network, Scorer
 from aprec_like.scan import Cells, Found, Shape, Task, scan_of_products, scan_of_scores
 from aprec_like.splits import HeldOut
 
@@ -95,11 +96,11 @@ def rank(
         NotFiniteError: if any score is not finite.
     """
     num_items = held_out.known.num_items
-    most = CHUNK_USERS if isinstance(scorer, NetworkScorer) else CHUNK_SCORES // num_items
-    num_chunks = -(-len(held_out) // min(CHUNK_USERS, max(1, most)))
+    holds_all_scores = not isinstance(scorer, (NetworkScorer, CommonScorer))
+    most = np.clip(CHUNK_SCORES // num_items, 1, CHUNK_USERS) if holds_all_scores else CHUNK_USERS
+    num_chunks = -(-len(held_out) // int(most))
     num_users = -(-len(held_out) // num_chunks)
-    shape = Shape(num_items, num_users, min(depth, num_items), exclude_seen)
-    scan = _scan_products(scorer, shape) if isinstance(scorer, NetworkScorer) else _scan_scores(scorer, shape)
+    scan = _scan_of(scorer, Shape(num_items, num_users, min(depth, num_items), exclude_seen))
     # Users with histories of about the same length go together, so that a network has little padding to pass; the
     # last chunk is filled up, so that all have the same shape.
     order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
@@ -109,24 +110,29 @@ def rank(
         histories, targets = held_out.histories(cases), held_out.targets[cases]
         target_scores, found, pick = scan(histories, _task(histories, targets, num_items))
         is_ranked = ~_is_seen(histories, targets) if exclude_seen else True
-        ranks = np.where(is_ranked, (num_items + 1 + found.lead.numpy()) / 2, np.inf)
-        outcome = [ranks, target_scores.numpy(), *_sums(found, depth), *_top(found)]
+        ranks = np.where(is_ranked, (num_items + 1 + found.lead) / 2, np.inf)
+        outcome = [ranks, target_scores, *_sums(found, depth), *_top(found)]
         if candidates is not None:
-            outcome.append(_rank_among(pick, targets, candidates[cases]).numpy())
+            outcome.append(_rank_among(pick, targets, candidates[cases]))
         rows.append(tuple(outcome))
         on_progress(min(number * num_users, len(held_out)))
     places = np.argsort(order)
     columns = [np.concatenate(column)[places] for column in zip(*rows, strict=True)]
     columns[0] = np.where(held_out.is_learnable(), columns[0], np.inf)
-    among = columns.pop() if candidates is not None else None
-    return Rankings(*columns, candidate_ranks=among)
+    return Rankings(*columns)
 
 
-Pick = Callable[[Array], Tensor]
+Pick = Callable[[Array], Array]
 """Gives the (users, n) scores of n items for each user."""
 
-Scan = Callable[[Histories, Task], tuple[Tensor, Found, Pick]]
-"""Scans the catalogue for the users of some histories."""
+Scan = Callable[[Histories, Task], tuple[Array, Found, Pick]]
+"""Scans the catalogue for the users of some histories: scores of the targets, what is found, all as NumPy arrays."""
+
+
+def _scan_of(scorer: Scorer, shape: Shape) -> Scan:
+    if isinstance(scorer, NetworkScorer):
+        return _scan_products(scorer, shape)
+    return _scan_common(scorer, shape) if isinstance(scorer, CommonScorer) else _scan_scores(scorer, shape)
 
 
 def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
@@ -135,11 +141,16 @@ def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
     dim, largest_row_value = table.shape[1], _largest(table)
     scan = scan_of_products(shape, dim)
 
-    def scan_users(histories: Histories, task: Task) -> tuple[Tensor, Found, Pick]:
+    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
         states = scorer.states(histories)
         # No sum of products is larger than this.
         _check_finite(dim * _largest(states) * largest_row_value)
-        return *scan(table, states, task, offset), lambda items: tf.linalg.matvec(tf.gather(table, items), states)
+        target_scores, found = scan(table, states, task, offset)
+
+        def pick(items: Array) -> Array:
+            return np.asarray(tf.linalg.matvec(tf.gather(table, items), states))
+
+        return target_scores.numpy(), found.numpy(), pick
 
     return scan_users
 
@@ -148,10 +159,45 @@ def _scan_scores(scorer: Scorer, shape: Shape) -> Scan:
     """For other models, which give all scores of a user at once."""
     scan = scan_of_scores(shape)
 
-    def scan_users(histories: Histories, task: Task) -> tuple[Tensor, Found, Pick]:
+    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
         scores = tf.convert_to_tensor(scorer.score(histories), tf.float32)
         _check_finite(_largest(scores))
-        return *scan(scores, task), lambda items: tf.gather(scores, items, batch_dims=1)
+        target_scores, found = scan(scores, task)
+        return target_scores.numpy(), found.numpy(), lambda items: np.take_along_axis(scores.numpy(), items, axis=1)
+
+    return scan_users
+
+
+def _scan_common(scorer: CommonScorer, shape: Shape) -> Scan:
+    """For models that score the same for everyone: sorted once, and then looked up."""
+    scores, num_items = scorer.common_scores, shape.num_items
+    _check_finite(float(np.abs(scores).max()))
+    order = np.argsort(-scores, kind="stable")
+    ascending, places = scores[order[::-1]], np.argsort(order)
+    highest = np.float64(scores.max())
+    reference, exp_sum, sigmoid_sum = (
+        np.full(shape.num_users, value)
+        for value in (highest, np.exp(scores - highest).sum(), scipy.special.expit(scores).sum(dtype=np.float64))
+    )
+    users, wanted = np.arange(shape.num_users), np.arange(shape.depth)
+
+    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
+        target_scores = scores[task.targets.numpy()]
+        worse = np.searchsorted(ascending, target_scores, side="left")
+        better = num_items - np.searchsorted(ascending, target_scores, side="right")
+        keys = histories.rows * num_items + places[histories.items]
+        rows, seen = np.divmod(np.unique(keys if shape.excludes_seen else keys[:0]), num_items)
+        # Whatever is seen counts as worse.
+        excess = np.bincount(rows, np.sign(scores[order[seen]] - target_scores[rows]) + 1, shape.num_users)
+        # The j-th place that is not seen is j plus the number of seen ones before it: those with s_i - i <= j.
+        starts = np.searchsorted(rows, users)
+        unseen_before = seen - (np.arange(len(seen)) - starts[rows])
+        keys = np.searchsorted(rows * num_items + unseen_before, users[:, None] * num_items + wanted, side="right")
+        top = wanted + keys - starts[:, None]
+        top_items = order[np.minimum(top, num_items - 1)]
+        top_scores = np.where(top < num_items, scores[top_items], -np.inf)
+        found = Found(better - worse - excess, reference, exp_sum, sigmoid_sum, top_scores, top_items)
+        return target_scores, found, lambda items: scores[items]
 
     return scan_users
 
@@ -173,7 +219,7 @@ def _largest(values: Tensor) -> float:
 
 
 def _check_finite(bound: float) -> None:
-    if not bound <= np.finfo(np.float32).max:
+    if not bound <= float(np.finfo(np.float32).max):
         raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
 
 
@@ -181,20 +227,18 @@ def _sums(found: Found, depth: int) -> tuple[Array, Array]:
     """(users,) sums of sigmoids and logarithms of sums of exponentials."""
     if depth == 0:
         return (np.full(found.lead.shape, np.nan, np.float32),) * 2
-    logsumexps = found.reference.numpy() + np.log(found.exp_sum.numpy())
-    return found.sigmoid_sum.numpy().astype(np.float32), logsumexps.astype(np.float32)
+    return found.sigmoid_sum.astype(np.float32), (found.reference + np.log(found.exp_sum)).astype(np.float32)
 
 
 def _top(found: Found) -> tuple[Array, Array]:
     """(users, depth) best items and their scores."""
-    top_scores = found.top_scores.numpy()
-    return np.where(np.isfinite(top_scores), found.top_items.numpy(), PADDING), top_scores
+    top_items = np.where(np.isfinite(found.top_scores), found.top_items, PADDING)
+    return top_items.astype(np.int32), found.top_scores.astype(np.float32)
 
 
-def _rank_among(pick: Pick, targets: Array, candidates: Array) -> Tensor:
+def _rank_among(pick: Pick, targets: Array, candidates: Array) -> Array:
     """(users,) the rank of the target among it and its candidates, ties half-way; it is no candidate to itself."""
     scores = pick(np.concatenate([targets[:, None], candidates], axis=1))
     is_other = candidates != targets[:, None]
-    lead = tf.where(is_other, tf.sign(scores[:, 1:] - scores[:, :1]), 0)
-    num_others = np.count_nonzero(is_other, axis=1)
-    return (num_others + tf.cast(tf.reduce_sum(lead, axis=1), tf.float64)) / 2 + 1
+    lead = np.where(is_other, np.sign(scores[:, 1:] - scores[:, :1]), 0).sum(axis=1)
+    return (is_other.sum(axis=1) + lead) / 2 + 1

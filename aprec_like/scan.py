@@ -74,6 +74,10 @@ class Found(NamedTuple):
     top_scores: Tensor
     top_items: Tensor
 
+    def numpy(self) -> Found:
+        """The same as NumPy arrays."""
+        return Found(*(value.numpy() for value in self))
+
     @classmethod
     def nothing(cls, shape: Shape) -> Found:
         """Before the first item."""
