@@ -29,7 +29,7 @@ recipe = Recipe(
     split=LeaveOneOut(num_validation_users=512, seed=31337),
     models={
         "Popularity": Popularity(),
-        "MF-BPR": MFBPR(embedding_dim=32, epochs=5, batch_size=8_192),
+        "MF-BPR": MFBPR(embedding_dim=32, epochs=4, batch_size=8_192, learning_rate=0.5),
         "gSASRec": gSASRec(
             training,
             num_negatives=64,
