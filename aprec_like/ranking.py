@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.special
@@ -12,7 +12,7 @@ import tensorflow as tf
 from aprec_like.batches import Tensor
 from aprec_like.interactions import PADDING, Array, Histories
 from aprec_like.models import CommonScorer, Network, Scorer
-from aprec_like.scan import Cells, Found, Shape, Task, scan_of_products, scan_of_scores
+from aprec_like.scan import NEAR, Cells, Found, Shape, Task, scan_of_products, scan_of_scores
 from aprec_like.splits import HeldOut
 
 CHUNK_USERS = 128
@@ -100,7 +100,7 @@ def rank(
     most = np.clip(CHUNK_SCORES // num_items, 1, CHUNK_USERS) if holds_all_scores else CHUNK_USERS
     num_chunks = -(-len(held_out) // int(most))
     num_users = -(-len(held_out) // num_chunks)
-    scan = _scan_of(scorer, Shape(num_items, num_users, min(depth, num_items), exclude_seen))
+    scan = _scan_of(scorer, Shape(num_items, num_users, min(depth, num_items), exclude_seen, is_near=False))
     # Users with histories of about the same length go together, so that a network has little padding to pass; the
     # last chunk is filled up, so that all have the same shape.
     order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
@@ -138,13 +138,13 @@ def _scan_of(scorer: Scorer, shape: Shape) -> Scan:
 def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
     """For networks: scores are made from states and rows, chunk by chunk."""
     table, offset = tf.cast(scorer.network.item_table, tf.float32), scorer.offset
-    dim, largest_row_value = table.shape[1], _largest(table)
-    scan = scan_of_products(shape, dim)
+    dim, largest_row = table.shape[1], _largest_norm(table)
 
     def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
         states = scorer.states(histories)
-        # No sum of products is larger than this.
-        _check_finite(dim * _largest(states) * largest_row_value)
+        bound = _largest_norm(states) * largest_row + abs(float(offset))
+        _check_finite(bound)
+        scan = scan_of_products(replace(shape, is_near=bound <= NEAR), dim)
         target_scores, found = scan(table, states, task, offset)
 
         def pick(items: Array) -> Array:
@@ -157,12 +157,12 @@ def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
 
 def _scan_scores(scorer: Scorer, shape: Shape) -> Scan:
     """For other models, which give all scores of a user at once."""
-    scan = scan_of_scores(shape)
 
     def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
         scores = tf.convert_to_tensor(scorer.score(histories), tf.float32)
-        _check_finite(_largest(scores))
-        target_scores, found = scan(scores, task)
+        bound = float(tf.maximum(tf.reduce_max(scores), -tf.reduce_min(scores)))
+        _check_finite(bound)
+        target_scores, found = scan_of_scores(replace(shape, is_near=bound <= NEAR))(scores, task)
         return target_scores.numpy(), found.numpy(), lambda items: np.take_along_axis(scores.numpy(), items, axis=1)
 
     return scan_users
@@ -213,12 +213,18 @@ def _is_seen(histories: Histories, targets: Array) -> Array:
     return np.bincount(rows[histories.items == targets[rows]], minlength=len(targets)) > 0
 
 
-def _largest(values: Tensor) -> float:
-    """The largest absolute value; not a number where one of them is none."""
-    return float(tf.maximum(tf.reduce_max(values), -tf.reduce_min(values)))
+@tf.function(input_signature=[tf.TensorSpec([None, None])], jit_compile=True)
+def _squared_norms(rows: Tensor) -> Tensor:
+    return tf.reduce_sum(tf.square(rows), axis=1)
+
+
+def _largest_norm(rows: Tensor) -> float:
+    """The largest Euclidean norm of a row, NaN where one is: no product is larger than the norms of its factors."""
+    return float(tf.reduce_max(_squared_norms(rows))) ** 0.5
 
 
 def _check_finite(bound: float) -> None:
+    """Raise `NotFiniteError` if what all scores are bounded by is not a number of float32."""
     if not bound <= float(np.finfo(np.float32).max):
         raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
 

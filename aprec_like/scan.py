@@ -27,8 +27,8 @@ CACHED_ITEMS = 1 << 13
 BLOCK_ITEMS = 16
 """How many neighbouring items are represented by the best of them while the best items are looked for."""
 
-NEAR = 70.0
-"""Up to here exponentials of scores can be added up in float32 as they are."""
+NEAR = 75.0
+"""Exponentials of scores that are not further from zero can be added up in float32 as they are."""
 
 
 class Cells(NamedTuple):
@@ -115,12 +115,14 @@ class Shape:
         num_users: how many users are scanned for at once.
         depth: how many of the best items to keep; with 0 only the lead is found.
         excludes_seen: whether the task's seen cells are excluded.
+        is_near: whether all scores are known to be within `NEAR` of zero.
     """
 
     num_items: int
     num_users: int
     depth: int
     excludes_seen: bool
+    is_near: bool
 
     def task_spec(self) -> Task:
         """Shapes and types of a task."""
@@ -171,6 +173,7 @@ def _scan(
 ) -> Found:
     """All whole chunks of items, in a loop, and then what is left."""
     excluded = tf.fill([shape.num_users], -np.inf)
+    sums = _sums_near_zero if shape.is_near else _sums
 
     def pass_over(first: Tensor, count: int, found: Found) -> Found:
         scores = task.own.write(score(first, count), target_scores, first)
@@ -180,7 +183,7 @@ def _scan(
             some_scores, some_ranked = (values[start : start + CACHED_ITEMS] for values in (scores, ranked))
             found = found._replace(lead=found.lead + tf.cast(_lead(some_ranked, target_scores), tf.float64))
             if shape.depth:
-                found = _added(found, some_scores, offset)
+                found = _added(found, *sums(some_scores, offset))
                 block_maxima.append(_block_maxima(some_ranked))
         return _merged(found, ranked, tf.concat(block_maxima, axis=0), first) if shape.depth else found
 
@@ -196,14 +199,8 @@ def _scan(
     return pass_over(tf.constant(num_chunks * CHUNK_ITEMS), rest, found) if rest else found
 
 
-def _added(found: Found, scores: Tensor, offset: Tensor) -> Found:
+def _added(found: Found, reference: Tensor, exp_sum: Tensor, sigmoid_sum: Tensor) -> Found:
     """With the sums over some more items."""
-    highest = _highest(scores) + offset
-    is_near = tf.reduce_all(tf.abs(highest) < NEAR)
-    reference = tf.where(is_near, tf.zeros_like(highest), highest)
-    exp_sum, sigmoid_sum = tf.cond(
-        is_near, lambda: _sums_near_zero(scores, offset), lambda: _sums(scores, offset, highest)
-    )
     new = tf.maximum(found.reference, reference)
     old_part, new_part = (tf.cast(tf.exp(part - new), tf.float64) for part in (found.reference, reference))
     return found._replace(
@@ -222,22 +219,19 @@ def _lead(ranked: Tensor, target_scores: Tensor) -> Tensor:
 
 
 @tf.function(jit_compile=True)
-def _highest(scores: Tensor) -> Tensor:
-    return tf.reduce_max(scores, axis=0)
+def _sums(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(users,) a reference, and sums of exp(score - reference) and of sigmoid(score)."""
+    highest = tf.reduce_max(scores, axis=0)
+    exp_sum = tf.reduce_sum(tf.exp(scores - highest), axis=0)
+    return highest + offset, exp_sum, tf.reduce_sum(tf.sigmoid(scores + offset), axis=0)
 
 
 @tf.function(jit_compile=True)
-def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
-    """(users,) sums of exp(score) and sigmoid(score), where neither overflows: with half of the exponentials."""
+def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with zero as the reference and half of the exponentials."""
     powers = tf.exp(scores + offset)
-    return tf.reduce_sum(powers, axis=0), tf.reduce_sum(powers / (1 + powers), axis=0)
-
-
-@tf.function(jit_compile=True)
-def _sums(scores: Tensor, offset: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-    """(users,) sums of exp(score - reference) and sigmoid(score)."""
-    shifted = scores + offset
-    return tf.reduce_sum(tf.exp(shifted - reference), axis=0), tf.reduce_sum(tf.sigmoid(shifted), axis=0)
+    reference = tf.zeros(scores.shape[1:])
+    return reference, tf.reduce_sum(powers, axis=0), tf.reduce_sum(powers / (1 + powers), axis=0)
 
 
 @tf.function(jit_compile=True)

@@ -248,4 +248,9 @@ def test_a_scan_is_traced_once_for_all_chunks_and_calls():
     scorer = NetworkScorer(TableNetwork(np.ones([300, 2]), np.ones([20, 2])))
     for _ in range(2):
         rank(scorer, cases, exclude_seen=True, depth=3)
-    assert scan.scan_of_products(scan.Shape(20, 100, 3, True), 2).experimental_get_tracing_count() == 1
+    assert (
+        scan.scan_of_products(
+            scan.Shape(20, 100, 3, excludes_seen=True, is_near=True), 2
+        ).experimental_get_tracing_count()
+        == 1
+    )
