@@ -125,7 +125,7 @@ def plain_rankings(scores, cases, exclude_seen, depth):
     for user, (row, target) in enumerate(zip(np.float64(scores), cases.targets, strict=True)):
         history = cases.known.histories(np.array([user])).items
         excluded = set(history.tolist()) if exclude_seen else set()
-        items = np.array([item for item in range(len(row)) if item not in excluded], int)
+        items = np.setdiff1d(np.arange(len(row)), list(excluded))
         rank = 1 + (row[items] > row[target]).sum() + ((row[items] == row[target]).sum() - 1) / 2
         best = items[np.argsort(-row[items], kind="stable")][:depth]
         yield (
@@ -144,17 +144,20 @@ def random_cases(num_users, num_items, seed=1):
     """Users with histories of 1 to 30 items, repeats included, whose targets are sometimes among them."""
     random = np.random.default_rng(seed)
     histories = [random.integers(num_items, size=size).tolist() for size in random.integers(1, 31, num_users)]
-    return held_out(histories, random.integers(num_items, size=num_users), num_items)
+    targets = random.choice(np.concatenate(histories), num_users)
+    targets[:3] = random.integers(num_items, size=3)
+    return held_out(histories, targets, num_items)
 
 
-@pytest.mark.parametrize("exclude_seen", [False, True])
 @pytest.mark.parametrize(
-    ("num_items", "chunk_items", "cached_items", "block_items", "depth"),
+    ("num_items", "chunk_items", "cached_items", "block_items", "depth", "exclude_seen"),
     [
-        (203, 64, 32, 4, 5),  # three whole chunks and a rest, which is not a number of whole blocks
-        (192, 64, 32, 4, 5),  # no rest
-        (203, 64, 16, 16, 150),  # more best items than a chunk has
-        (50, 64, 32, 4, 1_000),  # fewer items than a chunk, and than are asked for
+        (203, 64, 32, 4, 5, False),  # three whole chunks and a rest, which is not a number of whole blocks
+        (203, 64, 32, 4, 5, True),
+        (192, 64, 32, 4, 5, True),  # no rest
+        (203, 64, 16, 16, 150, True),  # more best items than a chunk has
+        (50, 64, 32, 4, 1_000, True),  # fewer items than a chunk, and than are asked for
+        (70_001, scan.CHUNK_ITEMS, scan.CACHED_ITEMS, scan.BLOCK_ITEMS, 100, True),  # as it is
     ],
 )
 def test_products_in_chunks_of_items_equal_plain_numpy(
