@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from aprec_like.batches import Batch, Examples, Tensor
@@ -17,6 +18,19 @@ class Scorer(ABC):
     @abstractmethod
     def score(self, histories: Histories) -> Tensor | Array:
         """(users, num_items) float32 scores of all items of the catalogue."""
+
+
+class CommonScorer(Scorer):
+    """Scores items the same for everyone."""
+
+    @property
+    @abstractmethod
+    def common_scores(self) -> Array:
+        """(num_items,) float32."""
+
+    def score(self, histories: Histories) -> Array:
+        """The same row for every user."""
+        return np.broadcast_to(self.common_scores, (len(histories), len(self.common_scores)))
 
 
 class CountingModel(ABC):
