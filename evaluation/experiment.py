@@ -17,7 +17,8 @@ from aprec_like.models import CountingModel, Scorer
 from aprec_like.ranking import Rankings, rank
 from aprec_like.recipe import Evaluation, Recipe, Trained, sampled_name
 from aprec_like.splits import Split
-from aprec_like.training import EpochRecord, train
+from aprec_like.training import train
+from aprec_like.training_state import EpochRecord
 from evaluation.progress import Display, as_duration
 from evaluation.significance import mean_interval
 from evaluation.store import Json, ModelFolder

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from aprec_like.training import EpochRecord, Progress
+from aprec_like.training_state import EpochRecord, Progress
 
 SECONDS_BETWEEN_LINES = 10
 

@@ -10,8 +10,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LIBRARY = [
-    "errors", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
-    "losses", "logits", "models", "objective", "ranking", "calibration", "optimizers", "training", "recipe",
+    "errors", "files", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
+    "losses", "logits", "models", "objective", "ranking", "calibration", "optimizers", "checkpoints",
+    "training_state", "session", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",
