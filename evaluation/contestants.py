@@ -10,7 +10,8 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import Array
-from evaluation.store import Json, ModelFolder, RunFolder
+from evaluation.documents import Json
+from evaluation.store import ModelFolder, RunFolder
 
 
 @dataclass(frozen=True, eq=False)

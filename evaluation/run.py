@@ -48,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
     )
-    parser.add_argument("--fresh", action="store_true", help="train again what is finished already")
+    parser.add_argument("--fresh", action="store_true", help="train again what is finished or begun already")
     arguments = parser.parse_args()
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")

@@ -15,9 +15,9 @@ LIBRARY = [
     "training_state", "session", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
-    "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",
-    "plots", "environment", "progress", "smoke", "plan", "datasheet", "golden", "experiment", "worker", "measure",
-    "runner",
+    "command", "documents", "store", "lock", "stopping", "significance", "contestants", "trec", "comparison", "layout",
+    "tables", "records", "findings", "plots", "environment", "progress", "smoke", "plan", "datasheet", "golden",
+    "experiment", "worker", "measure", "preparation", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]

@@ -2,7 +2,8 @@ import pandas as pd
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.store import RunFolder, encode_name, read_json, write_json, write_text
+from evaluation.documents import read_json, write_json, write_text
+from evaluation.store import RunFolder, encode_name
 
 
 @pytest.mark.parametrize(
