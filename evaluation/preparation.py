@@ -75,7 +75,7 @@ def prepare(
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in redone}
     if kept:
         old = _check_unchanged(run, settings, data.description, kept)
-        settings["models"] = {name: was for name, was in old.items() if name in kept} | settings["models"]
+        settings["models"] |= {name: was for name, was in old.items() if name in kept}
     pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
     _check_disk(run, recipe, data, [name for name, _ in pending])
     # First of all, so that results of old settings never stand beside the new ones.

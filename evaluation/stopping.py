@@ -67,7 +67,8 @@ def raise_when_terminated() -> None:
 def run_process(command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> int:
     """Run the process of a model to its end and return its exit code.
 
-    A request to stop is passed on, and the process gets the time to save; a second one kills it. Raises `Interrupted`.
+    A request to stop is passed on, and the process gets the time to save; a further Ctrl-C kills it. Raises
+    `Interrupted`.
     """
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -77,10 +78,11 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
     try:
         return process.wait()
     except (KeyboardInterrupt, Interrupted) as request:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         process.terminate()
         try:
             process.wait()
-        except (KeyboardInterrupt, Interrupted):
+        except KeyboardInterrupt:
             process.kill()
             process.wait()
             if sys.stderr.isatty():

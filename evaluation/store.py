@@ -219,9 +219,9 @@ def encode_name(name: str) -> str:
     encoded = quote(name, safe=" ()+,=@")
     if encoded.startswith(".") or encoded.casefold() in OWN_NAMES:
         encoded = f"%{ord(encoded[0]):02X}{encoded[1:]}"
-    if not 1 <= len(encoded) <= MAX_NAME_BYTES:
+    if len(encoded) > MAX_NAME_BYTES:
         raise InputError(
-            f"the name of a model or recipe must encode to 1 to {MAX_NAME_BYTES} bytes. Received: {name[:40]!r}..."
+            f"the name of a model or recipe must encode to at most {MAX_NAME_BYTES} bytes. Received: {name[:40]!r}..."
         )
     return encoded
 

@@ -124,6 +124,7 @@ def test_a_model_that_fails_leaves_the_others_alone(desk):
     status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "failed" and "not finite" in status["reason"]
     assert "Traceback" in (desk.results / "SASRec/seed_1/log.txt").read_text()
+    assert not list(desk.results.rglob("state-*"))  # from there it would only fail again
     assert "Traceback" not in desk.err
     assert "SASRec, seed 1: failed" in desk.out
     assert (desk.results / "Popularity/seed_1/metrics.json").exists()
