@@ -38,7 +38,11 @@ def parse_arguments() -> argparse.Namespace:
         help="parent of the run's folder (default: results)",
     )
     parser.add_argument(
-        "--time-limit", type=float, default=math.inf, metavar="MINUTES", help="training time of each model"
+        "--time-limit",
+        type=float,
+        default=math.inf,
+        metavar="MINUTES",
+        help="training time of each model, over all starts",
     )
     parser.add_argument(
         "--smoke",

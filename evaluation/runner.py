@@ -29,6 +29,7 @@ from evaluation.store import ModelFolder, RunFolder, encode_name
 from evaluation.tables import main_table
 from evaluation.worker import command_for, environment_for
 
+KEPT = "stopped; finished models and progress are kept, and the same command (without --fresh) goes on from there"
 OUT_OF_MEMORY = {-9: "killed by signal 9", -6: "aborted"}
 """How processes end that the system refuses memory, by exit code."""
 
@@ -52,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
         for name, seed in jobs:
             if (name, seed) not in pending:
                 _say_finished(name, seed, folder.model(name, seed))
-        code = _run_jobs(folder, recipe, pending, arguments, data_dir, lock)
+        try:
+            code = _run_jobs(folder, recipe, pending, arguments, data_dir, lock)
+        except (KeyboardInterrupt, Interrupted) as request:
+            raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
         if code != WRONG_INPUT:
             _write_tables(folder, is_shown=True)
     return code
@@ -87,7 +91,9 @@ def _run_jobs(
         folder = run.model(name, seed)
         seconds = arguments.time_limit * 60
         command = command_for(arguments.recipe, name, seed, data_dir, run, seconds, arguments.smoke)
-        code = _run_process(command, lock)
+        code = run_process(command, environment_for(os.environ), [lock.descriptor])
+        if code in (INTERRUPTED, TERMINATED):
+            raise Interrupted(code)
         if code == WRONG_INPUT:  # what can't be read or written now can't be by the next model; its line was printed
             return WRONG_INPUT
         if code != DONE:
@@ -101,18 +107,6 @@ def _run_jobs(
         except InputError:
             pass  # another model's damaged files; said in the end
     return max(codes)
-
-
-def _run_process(command: list[str], lock: RunLock) -> int:
-    """The exit code of a model's process; stops the run if somebody wants it to."""
-    kept = "stopped; finished models and progress are kept, and the same command (without --fresh) goes on from there"
-    try:
-        code = run_process(command, environment_for(os.environ), [lock.descriptor])
-    except Interrupted as request:
-        raise Interrupted(request.code, kept) from None
-    if code in (INTERRUPTED, TERMINATED):
-        raise Interrupted(code, kept)
-    return code
 
 
 def _has_failed(folder: ModelFolder) -> bool:

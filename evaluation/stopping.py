@@ -67,8 +67,8 @@ def raise_when_terminated() -> None:
 def run_process(command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> int:
     """Run the process of a model to its end and return its exit code.
 
-    A request to stop is passed on, and the process gets the time to save; a further Ctrl-C kills it. Raises
-    `Interrupted`.
+    A request to stop (`KeyboardInterrupt` or `Interrupted`) is passed on, and raised again when the process has saved
+    and left; a further Ctrl-C kills it.
     """
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -77,7 +77,7 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
     try:
         return process.wait()
-    except (KeyboardInterrupt, Interrupted) as request:
+    except (KeyboardInterrupt, Interrupted):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         process.terminate()
         try:
@@ -87,7 +87,7 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
             process.wait()
             if sys.stderr.isatty():
                 sys.stderr.write(SHOW_CURSOR)
-        raise Interrupted(request.code if isinstance(request, Interrupted) else 128 + signal.SIGINT) from None
+        raise
     finally:
         if process.stdin:
             process.stdin.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import compare, run, runner, worker
+from evaluation.lock import RunLock
 from evaluation.stopping import StopFlag
 from tests.conftest import circle_sequences, write_pairs
 
@@ -47,6 +48,7 @@ class Desk:
         monkeypatch.setattr(runner, "run_process", self._run_here)
         monkeypatch.setattr(StopFlag, "listen", lambda self: None)
         monkeypatch.setattr("evaluation.experiment.prepare_devices", lambda: None)
+        monkeypatch.setattr("gc.collect", lambda: 0)  # statsmodels does it for every family of tests
 
     def _run_here(self, command, environment, descriptors) -> int:
         return self._called(worker, command[-1])
@@ -55,9 +57,9 @@ class Desk:
         self.monkeypatch.setattr("sys.argv", [command.__name__, *options])
         return command.run_command(command.main)
 
-    def run(self, *options: str) -> int:
+    def run(self, *options: str, recipe: str = "damage.py") -> int:
         where = ("--data", str(self.folder), "--results", str(self.folder))
-        return self._read(self._called(run, str(self.folder / "damage.py"), *where, *options))
+        return self._read(self._called(run, str(self.folder / recipe), *where, *options))
 
     def compare(self, *options: str) -> int:
         return self._read(self._called(compare, str(self.results), *options))
@@ -162,6 +164,26 @@ def test_a_changed_digit_makes_no_other_table(whole):
     path.write_text(path.read_text().replace("0.9", "0.4", 1))
     assert whole.compare("--check") == 2
     assert "recipe.json: is damaged" in whole.err
+
+
+def test_one_run_at_a_time_and_readers_at_any_time(whole, monkeypatch):
+    monkeypatch.setattr("evaluation.lock.SECONDS_TO_WAIT", 0.2)
+    with RunLock(whole.results / ".lock"):
+        assert whole.run() == 2
+        assert whole.err.splitlines()[-1].startswith(f"error: {whole.results}: another run works here (process ")
+        assert whole.compare() == 0
+    assert whole.run() == 0
+
+
+@pytest.mark.parametrize("name", ["..py", "рецепт \n[x].py", "a%2Fb.py"])
+def test_a_recipe_of_any_name_keeps_to_the_results_folder(whole, tmp_path, name):
+    source = (whole.folder / "damage.py").read_text()
+    (whole.folder / name).write_text(source)
+    results = tmp_path / "elsewhere" / "results"
+    assert whole.run("--only", "Popularity", "--results", str(results), recipe=name) == 0
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["results"]
+    (folder,) = results.iterdir()
+    assert (folder / "Popularity/seed_1/metrics.json").is_file()
 
 
 FULL = OSError(28, "No space left on device")
