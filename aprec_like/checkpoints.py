@@ -27,6 +27,8 @@ Json = dict[str, Any]
 Variables = Mapping[str, Any]
 """Variables of Keras or TensorFlow (`numpy()`, `assign()`) by name."""
 
+FORMAT = 1
+"""Of the states; another number makes those of earlier versions unfit for use."""
 NUM_KEPT = 2
 FACTS = "facts.json"
 STATE_NAME = re.compile(r"state-(\d+)-(\d+)\.[0-9a-f]{64}\.npz")
@@ -73,7 +75,7 @@ class Checkpoints:
             except InputError as error:
                 self.say(f"a checkpoint can't be used: {error}")
             else:
-                if facts["fingerprint"] == json.loads(json.dumps(self.fingerprint)):
+                if facts["fingerprint"] == json.loads(json.dumps(self._fingerprint())):
                     self._last = place
                     return Saved(facts["state"], path)
                 self.say("a checkpoint of other settings or other data is not used")
@@ -89,7 +91,7 @@ class Checkpoints:
         if self.fingerprint is None or place == self._last:
             return
         name = f"state-{place[0]:06}-{place[1]:06}"
-        _write(self.folder, name, {"fingerprint": self.fingerprint, "state": state}, variables)
+        _write(self.folder, name, {"fingerprint": self._fingerprint(), "state": state}, variables)
         self._last = place
         self._prune()
 
@@ -102,6 +104,9 @@ class Checkpoints:
     def restore_best(self, name: str, variables: Variables) -> None:
         """Give variables the values that were kept under a name."""
         _restore(_verified(self.folder / name), variables)
+
+    def _fingerprint(self) -> Json:
+        return {"format": FORMAT, "training": self.fingerprint}
 
     def _prune(self) -> None:
         states = [path for _, path in _states(self.folder)]

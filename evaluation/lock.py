@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aprec_like.errors import InputError
-from aprec_like.files import storage_errors
+from aprec_like.files import StorageError, storage_errors
 
 try:
     import fcntl
@@ -67,7 +67,7 @@ class RunLock:
                 time.sleep(0.1)
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
-                    raise
+                    raise StorageError(f"{self.path}: cannot be locked: {error.strerror}") from error
                 print("warning: this file system has no locks; start only one run on a folder", file=sys.stderr)
                 return
             else:

@@ -102,8 +102,14 @@ def test_when_all_are_damaged_training_starts_anew_and_that_is_said(checkpoints,
 
 def test_a_checkpoint_of_other_settings_is_not_used_and_that_is_said(checkpoints, said):
     checkpoints.save(state(1), variables(1))
-    other = Checkpoints(checkpoints.folder, FINGERPRINT | {"seed": 2}, said)
-    assert other.load() is None
+    assert Checkpoints(checkpoints.folder, FINGERPRINT | {"seed": 2}, said).load() is None
+    assert "other settings" in said[0]
+
+
+def test_a_checkpoint_of_another_format_is_not_used(checkpoints, said, monkeypatch):
+    checkpoints.save(state(1), variables(1))
+    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
+    assert checkpoints.load() is None
     assert "other settings" in said[0]
 
 
