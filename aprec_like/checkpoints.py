@@ -93,13 +93,13 @@ class Checkpoints:
         name = f"state-{place[0]:06}-{place[1]:06}"
         _write(self.folder, name, {"fingerprint": self._fingerprint(), "state": state}, variables)
         self._last = place
-        self._prune()
+        self._prune(state["best_weights"])
 
     def save_best(self, epoch: int, variables: Variables) -> str:
         """Keep the weights of an epoch; returns the name by which the states from now on refer to them."""
-        if self.fingerprint is None:
-            remove_checkpoints(self.folder)
-        return _write(self.folder, f"best-{epoch:06}", {}, variables)
+        name = _write(self.folder, f"best-{epoch:06}", {}, variables)
+        self._prune(name)
+        return name
 
     def restore_best(self, name: str, variables: Variables) -> None:
         """Give variables the values that were kept under a name."""
@@ -108,15 +108,16 @@ class Checkpoints:
     def _fingerprint(self) -> Json:
         return {"format": FORMAT, "training": self.fingerprint}
 
-    def _prune(self) -> None:
+    def _prune(self, best: str | None) -> None:
+        """Remove all but the last states, and all weights but these and those that the last states refer to."""
         states = [path for _, path in _states(self.folder)]
-        referred = set()
+        needed = {best}
         for path in states[:NUM_KEPT]:
             with contextlib.suppress(InputError):
-                referred.add(_read_facts(path)["state"]["best_weights"])
-        unneeded = [path for path in self.folder.iterdir() if BEST_NAME.fullmatch(path.name)]
+                needed.add(_read_facts(path)["state"]["best_weights"])
+        weights = [path for path in self.folder.iterdir() if BEST_NAME.fullmatch(path.name)]
         with storage_errors(self.folder):
-            for path in states[NUM_KEPT:] + [path for path in unneeded if path.name not in referred]:
+            for path in states[NUM_KEPT:] + [path for path in weights if path.name not in needed]:
                 path.unlink()
 
 

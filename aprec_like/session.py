@@ -22,6 +22,9 @@ STEPS_BETWEEN_LOOKS = 16
 SECONDS_BETWEEN_SAVES = 180
 """How much of a long epoch can be lost at the most; the state is saved after every epoch as well."""
 
+QUICK_SAVE, SHARE_OF_SAVES = 1.0, 0.02
+"""A save of more than a second, of a model of gigabytes, waits until it is no more than this share of the time."""
+
 
 class StoppedError(Exception):
     """Training was asked to stop and has saved its state."""
@@ -50,6 +53,7 @@ class Session:
         self.time_limit, self.is_stopping = time_limit, is_stopping
         self.started = time.monotonic() - state.seconds
         self.saved_at = time.monotonic()
+        self.seconds_of_save = 0.0
 
     @property
     def seconds(self) -> float:
@@ -61,11 +65,19 @@ class Session:
         """Whether the time limit is reached."""
         return self.seconds >= self.time_limit
 
+    def is_save_due(self, seconds: float) -> bool:
+        """Whether the last save was so many seconds ago, or more if saves take long."""
+        if self.seconds_of_save > QUICK_SAVE:
+            seconds = max(seconds, self.seconds_of_save / SHARE_OF_SAVES)
+        return time.monotonic() - self.saved_at >= seconds
+
     def save(self) -> None:
         """Keep the state."""
+        started = time.monotonic()
         self.state.seconds = self.seconds
         self.checkpoints.save(self.state.as_json(), self.variables)
         self.saved_at = time.monotonic()
+        self.seconds_of_save = self.saved_at - started
 
     def heed(self) -> None:
         """Save and leave if asked to."""
@@ -81,7 +93,7 @@ class Session:
             number = (state.epoch - 1) * steps + state.step
             total += step(next(batches), tf.constant(number, tf.int64))
             state.step += 1
-            is_saving = self.is_stopping() or time.monotonic() - self.saved_at >= SECONDS_BETWEEN_SAVES
+            is_saving = self.is_stopping() or self.is_save_due(SECONDS_BETWEEN_SAVES)
             is_last = state.step == steps or self.is_time_over
             if is_saving or is_last or state.step % STEPS_BETWEEN_LOOKS == 0:
                 state.loss_total = float(total)

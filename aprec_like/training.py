@@ -207,7 +207,8 @@ def train(
                 validation = float(np.mean(stopping.metric.per_user(rankings.ranks)))
             record = session.end_epoch(mean_loss, validation, weights)
             state.stopped_by = _reason_to_stop(training, session)
-            session.save()
+            if state.stopped_by or session.is_save_due(0.0):
+                session.save()
             on_epoch(record)
         if state.best_weights:
             checkpoints.restore_best(state.best_weights, weights)

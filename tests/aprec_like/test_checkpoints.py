@@ -128,6 +128,21 @@ def test_best_weights_stay_as_long_as_a_kept_state_refers_to_them(checkpoints):
     assert float(weights["weights/0000"][0, 0]) == 4.0
 
 
+def test_best_weights_between_two_states_do_not_pile_up(checkpoints):
+    first = checkpoints.save_best(1, variables(1))
+    checkpoints.save(state(2, best=first), variables(1))
+    names = [checkpoints.save_best(epoch, variables(epoch)) for epoch in (2, 3, 4)]
+    assert [path.name for path in files(checkpoints, "best")] == [first, names[-1]]
+
+
+def test_a_training_that_nobody_resumes_keeps_the_best_weights_alone(tmp_path):
+    checkpoints = Checkpoints(tmp_path, None)
+    names = [checkpoints.save_best(epoch, variables(epoch)) for epoch in (1, 2)]
+    checkpoints.save(state(3, best=names[-1]), variables(3))
+    assert [path.name for path in tmp_path.iterdir()] == names[1:]
+    assert checkpoints.load() is None
+
+
 def test_a_state_whose_best_weights_are_damaged_is_not_used(checkpoints, said):
     weights = {"weights/0000": variables(1)["weights/0000"]}
     checkpoints.save(state(2, best=checkpoints.save_best(1, weights)), variables(1))

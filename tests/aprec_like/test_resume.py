@@ -17,6 +17,7 @@ from aprec_like.ranking import NotFiniteError
 from aprec_like.session import StoppedError
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import EarlyStopping, Training, train
+from aprec_like.training_state import TrainingState
 
 SMALL = SASRec(max_length=8, embedding_dim=8, num_blocks=1, dropout_rate=0.2)
 SHORT = Training(
@@ -177,6 +178,23 @@ def test_the_best_weights_are_on_disk_and_not_in_memory(split, tmp_path, monkeyp
     )
     outcome = outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}))
     assert read == [path.name for path in tmp_path.glob("best-*") if f"-{outcome.best.epoch:06}." in path.name]
+
+
+def test_saves_that_take_long_are_made_less_often(split, tmp_path, monkeypatch):
+    """A save of 20 seconds waits for 1,000."""
+    saves = []
+    monkeypatch.setattr(Checkpoints, "save", lambda self, state, variables: saves.append(state["epoch"]))
+    outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}))
+    assert saves == [2, 3, 4]
+    clock = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
+    here = session.Session(TrainingState(), {}, Checkpoints(tmp_path, {}), math.inf, lambda: False)
+    here.save()
+    assert here.seconds_of_save == 20.0  # the clock was asked in between
+    asked = itertools.count(1)
+    while not here.is_save_due(0.0):
+        next(asked)
+    assert next(asked) == 20.0 / session.SHARE_OF_SAVES / 10.0
 
 
 def test_one_save_can_be_measured(split, tmp_path):
