@@ -98,7 +98,7 @@ def _run_jobs(
             return WRONG_INPUT
         if code != DONE:
             codes.append(FAILED)
-            if not _has_failed(folder):
+            if code != FAILED or not _has_failed(folder):
                 folder.write_status("failed", reason=_reason(code, recipe, name))
         try:
             _write_tables(run)

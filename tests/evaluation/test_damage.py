@@ -101,8 +101,18 @@ def overwrite(data: bytes, chance: random.Random) -> bytes:
     return data[:start] + chance.randbytes(16) + data[start + 16 :]
 
 
+def change_digit(data: bytes, chance: random.Random) -> bytes:
+    """Still a valid file, with another number in it."""
+    places = [place for place, byte in enumerate(data) if byte in b"0123456789"]
+    if not places:
+        return flip(data, chance)
+    place = chance.choice(places)
+    return data[:place] + str((int(chr(data[place])) + 1) % 10).encode() + data[place + 1 :]
+
+
 DAMAGES = {
     "flipped": flip,
+    "a digit changed": change_digit,
     "overwritten": overwrite,
     "truncated": lambda data, chance: data[: chance.randrange(len(data))],
     "emptied": lambda data, chance: b"",
