@@ -11,8 +11,8 @@ from aprec_like.errors import InputError
 DONE, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 EXIT_CODES = (
-    "exit codes: 0 done, 1 a model or a check failed, 2 the input is wrong or results can't be written, "
-    "130 interrupted by Ctrl-C, 143 by SIGTERM"
+    "exit codes: 0 done, 1 a model or a check failed, 2 the input is wrong, or results are in use or can't "
+    "be written, 130 interrupted by Ctrl-C, 143 by SIGTERM"
 )
 
 
