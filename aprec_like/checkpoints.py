@@ -70,17 +70,17 @@ class Checkpoints:
         for place, path in found:
             try:
                 facts = _read_facts(_verified(path))
+                if facts["fingerprint"] != json.loads(json.dumps(self._fingerprint())):
+                    raise InputError(f"{path.name} is of other settings, other data or another version")
                 if best := facts["state"]["best_weights"]:
                     _verified(self.folder / best)
             except InputError as error:
                 self.say(f"a checkpoint can't be used: {error}")
+                with storage_errors(path):
+                    path.unlink()
             else:
-                if facts["fingerprint"] == json.loads(json.dumps(self._fingerprint())):
-                    self._last = place
-                    return Saved(facts["state"], path)
-                self.say("a checkpoint of other settings or other data is not used")
-            with storage_errors(path):
-                path.unlink()
+                self._last = place
+                return Saved(facts["state"], path)
         if found:
             self.say("no checkpoint can be used; training starts anew")
         return None
