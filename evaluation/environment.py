@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import aprec_like
-from evaluation.store import Json
+from evaluation.documents import Json
 
 PACKAGES = ("tensorflow", "keras", "numpy", "pandas", "pyarrow", "scipy", "statsmodels")
 

@@ -10,8 +10,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from evaluation.documents import write_figure
 from evaluation.findings import Pairwise, Stratum
-from evaluation.store import write_figure
 
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "aprec_like"}
 
