@@ -91,6 +91,10 @@ class ModelFolder:
         """The best items of every user of a finished model."""
         return pd.read_parquet(self._verified("top_items.parquet"))
 
+    def read_history(self) -> pd.DataFrame:
+        """One row per epoch of a finished model; none for a model that only counts."""
+        return pd.read_csv(self._verified("history.csv"))
+
     def _verified(self, name: str) -> Path:
         path = self.path / name
         pinned = self.status().get("sha256", {}).get(name)
@@ -155,6 +159,20 @@ class RunFolder:
     def write_environment(self, description: Json) -> None:
         """Keep what the run was made with."""
         write_json(self.path / "environment.json", description)
+
+    def read_environment(self) -> Json:
+        """What the run was made with."""
+        return read_json(self.path / "environment.json")
+
+    @property
+    def figures_path(self) -> Path:
+        """The folder of figures."""
+        return self.path / "figures"
+
+    @property
+    def report_path(self) -> Path:
+        """The page that shows the run."""
+        return self.path / "report.html"
 
     def write_tables(self, tables: dict[str, str]) -> None:
         """Write the files of tables, by name."""
