@@ -153,14 +153,16 @@ def calibration_table(subjects: Sequence[Subject], truths: Mapping[str, Array] |
         predicted, precision = confidence_curve(subject.predictions)
         error = reliability(subject.predictions).expected_error
         line = [subject.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
-        line += ["" if subject.law is None else f"{subject.law.optimal_sigmoid(precision[0]):.4f}"]
+        expected = precision[:1] if truths is None else truths[subject.name][:, 0]
+        line += ["" if subject.law is None else f"{np.mean(subject.law.optimal_sigmoid(expected)):.4f}"]
         line += [f"{error:.4f}", f"{'≤ ' if subject.is_sum_bound else ''}{np.mean(subject.sums):,.2f}"]
         lines.append(line if truths is None else [*line, f"{top_gap(subject, truths):.4f}"])
     depth = subjects[0].items.shape[1] if subjects else 0
+    of_what = "that precision" if truths is None else "the true probability"
     caption = (
-        f"Predicted probability of the first item, how often it was the next one, and what Theorem 1 predicts of a "
-        f"model with that precision; expected calibration error over the best {depth} items of every user; mean sum "
-        "of the probabilities over the catalogue, which is 1 for probabilities."
+        "Predicted probability of the first item, how often it was the next one, and what Theorem 1 expects for "
+        f"{of_what}; expected calibration error over the best {depth} items of every user; mean sum of the "
+        "probabilities over the catalogue, which is 1 for probabilities."
     )
     header = ["Model", "Predicted@1", "Precision@1", "Theorem 1", "ECE", "Sum"]
     if truths is not None:

@@ -1,0 +1,296 @@
+"""What the page of a run says, section by section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aprec_like.datasets import Dataset
+from aprec_like.errors import InputError
+from evaluation.citations import bibtex_of
+from evaluation.comparison import Comparison, Row
+from evaluation.contestants import Contest, Contestant
+from evaluation.figures import main_metric
+from evaluation.findings import (
+    VERDICTS,
+    beyond_accuracy_table,
+    compare_pairs,
+    effects_table,
+    pairwise_table,
+    published_table,
+)
+from evaluation.layout import Entry, as_latex
+from evaluation.page import Html, copyable, details, element, facts, grid, joined, listing, table_of, value_cell
+from evaluation.restore import DATA_CLASSES, restore
+from evaluation.store import Json, RunFolder
+from evaluation.tables import caption, differences_table, digits_for, mark_of, paper_table
+
+LATE = 0.9
+"""A best epoch after this share of all epochs means that the model was still learning when its budget ended."""
+
+
+def is_underfit(status: Json) -> bool:
+    """Whether training ended by its budget while validation was still improving."""
+    if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
+        return False
+    return bool(status["best_epoch"] > LATE * status["epochs"])
+
+
+def header_of(contest: Contest) -> Html:
+    """Title and one line of what, on what."""
+    dataset = contest.runs[0].read_dataset()
+    num_models = len(contest.settings["models"])
+    line = (
+        f"{dataset['dataset']['class']}: {dataset['users']:,} users, {dataset['items']:,} items, "
+        f"{dataset['interactions']:,} interactions; {len(contest.contestants)} of {num_models} models finished"
+    )
+    return joined([element("h1", contest.title), element("p", line, class_="soft")])
+
+
+def summary(contest: Contest, comparison: Comparison) -> Html:
+    """The run in a few sentences."""
+    if not comparison.rows:
+        return listing(["No model has finished yet.", *comparison.remarks])
+    metric = main_metric(comparison.metrics)
+    rows = {row.name: row for row in comparison.rows}
+    first, *others = comparison.ranked(metric)
+    best, digits = rows[first].cells[metric].value, digits_for(comparison, metric)
+    lines: list[str | Html] = [
+        f"Best by {metric}: {first} with {best.mean:.{digits}f} (95 % interval {best.low:.{digits}f} to "
+        f"{best.high:.{digits}f})" + (f"; {_lead(comparison, first, others[0], metric)}" if others else "") + "."
+    ]
+    for bound in comparison.bounds:
+        share = best.mean / bound.cells[metric].value.mean
+        lines.append(f"That is {share:.0%} of what the {bound.name} reaches, which no model can beat.")
+    table, _ = published_table(comparison)
+    if verdicts := [line[-1] for line in table.blocks[0]]:
+        counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
+        lines.append(f"Of {len(verdicts)} published numbers: {', '.join(counts)}.")
+    if underfit := [model.name for model in contest.contestants if any(map(is_underfit, _statuses(model)))]:
+        lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
+    return listing([*lines, *contest.remarks])
+
+
+def _lead(comparison: Comparison, first: str, second: str, metric: str) -> str:
+    """How far the best is ahead of the second, and whether that is significant."""
+    rows = {row.name: row for row in comparison.rows}
+    one, other = (rows[name].cells[metric].value.mean for name in (first, second))
+    ahead = f"{one / other - 1:+.1%} over {second}" if other else f"ahead of {second}"
+    cell = rows[second].cells[metric]
+    if cell.comparator != first or cell.p_corrected is None:
+        return ahead
+    found = "significant" if comparison.is_significant(cell) else "not significant"
+    return f"{ahead}, {found} (p = {cell.p_corrected:.2g})"
+
+
+def results(contest: Contest, comparison: Comparison) -> Html:
+    """The main table with intervals, stars and budgets, and everything that hangs on it."""
+    if not comparison.rows:
+        return element("p", "No model has finished yet.")
+    metrics = comparison.metrics
+    published = [
+        metric for metric in metrics if any(row.cells[metric].published is not None for row in comparison.rows)
+    ]
+    header = ["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes", "Best epoch", "Memory, GiB"]
+    group_of = {name: group for group, names in comparison.groups.items() for name in names}
+    order = {metric: comparison.ranked(metric) for metric in metrics}
+
+    def measured(row: Row, metric: str) -> Html:
+        cell, digits = row.cells[metric], digits_for(comparison, metric)
+        place = order[metric].index(row.name) if row.name in order[metric] and len(order[metric]) > 1 else None
+        mark = mark_of(comparison) if comparison.is_significant(cell) else ""
+        text = f"{cell.value.mean:.{digits}f}"
+        entry = Entry(text, "best" if place == 0 else "second" if place == 1 else None, mark)
+        return value_cell(entry, f"{cell.value.low:.{digits}f} to {cell.value.high:.{digits}f}", cell.value.mean)
+
+    def line(row: Row) -> list[Html]:
+        model = contest.find(row.name)
+        badges = [element("span", group_of[row.name], class_="badge")] if row.name in group_of else []
+        if any(map(is_underfit, _statuses(model))):
+            badges.append(element("span", "underfit", class_="badge warn", title="still improving when training ended"))
+        name = element("td", joined([element("span", row.name), *badges], " "))
+        quoted = [_number(row.cells[metric].published, "g") for metric in published]
+        minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
+        budget = [_number(minutes, ".1f"), _number(_mean(model, "best_epoch"), ".0f")]
+        return [
+            name,
+            *(measured(row, metric) for metric in metrics),
+            *quoted,
+            *budget,
+            _number(_mean(model, "peak_memory_gib"), ".1f"),
+        ]
+
+    quoted = [
+        [element("td", f"{name} (quoted)"), *(_number(values.get(metric), "g") for metric in metrics)]
+        + [element("td", "")] * (len(published) + 3)
+        for name, values in comparison.literature.items()
+    ]
+    blocks = [[line(row) for row in comparison.rows], [line(row) for row in comparison.bounds], quoted]
+    parts = [grid(header, blocks, caption(comparison))]
+    if found := [remark for remark in comparison.remarks if remark not in contest.remarks]:
+        parts.append(details(f"{len(found)} remarks on the tests", listing(list(found))))
+    parts.append(details("Every difference in detail", table_of(differences_table(comparison))))
+    if contest.runs[0].read_items() is not None:
+        parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(contest))))
+    return joined(parts)
+
+
+def pairs(contest: Contest, comparison: Comparison) -> Html:
+    """Every pair under every metric; effects of architecture and loss where they are crossed."""
+    parts = [
+        details(f"{metric} as a table", table_of(pairwise_table(compare_pairs(contest, metric, comparison.rules))))
+        for metric in comparison.metrics
+    ]
+    try:
+        effects = [table_of(effects_table(contest, metric, comparison.rules)) for metric in comparison.metrics]
+    except InputError:
+        return joined(parts)  # most runs don't cross architectures and losses
+    return joined([*parts, element("h3", "Architecture and loss"), *effects])
+
+
+def paper(comparison: Comparison) -> Html | None:
+    """The paper's numbers beside ours, with verdicts; `None` where the recipe quotes none."""
+    table, _ = published_table(comparison)
+    if not table.blocks[0]:
+        return None
+    classes = dict(zip(VERDICTS, ("good", "", "bad"), strict=True))
+    lines = [
+        [*(element("td", str(text)) for text in line[:-1]), element("td", str(line[-1]), class_=classes[str(line[-1])])]
+        for line in table.blocks[0]
+    ]
+    return grid(table.header, [lines], table.caption)
+
+
+def dataset_card(run: RunFolder) -> Html:
+    """Which data this is, beyond doubt."""
+    data = run.read_dataset()
+    split = data["split"]
+    pairs: list[tuple[str, str | Html]] = [
+        ("Dataset", element("code", as_code(data["dataset"]))),
+        ("Users", f"{data['users']:,}"),
+        ("Items", f"{data['items']:,}"),
+        ("Interactions", f"{data['interactions']:,} ({data['interactions'] / max(1, data['users']):.1f} per user)"),
+        ("Density", f"{data['interactions'] / max(1, data['users'] * data['items']):.3%}"),
+    ]
+    if data.get("filters"):
+        pairs.append(("Filters", joined([element("code", as_code(kept)) for kept in data["filters"]], ", ")))
+    if data.get("tied_share") is not None:
+        pairs.append(("Tied timestamps", f"{data['tied_share']:.1%} of neighbouring interactions of a user"))
+    pairs += [
+        ("Split", element("code", as_code((run.read_recipe() or {}).get("split")))),
+        ("Training interactions", f"{split['train_interactions']:,}"),
+        ("Validation, test users", f"{split['validation_users']:,}, {split['test_users']:,}"),
+        ("Digest of the sequences", element("code", data["sha256"])),
+        ("Digest of the split", element("code", split["digest"])),
+        *_publication(data["dataset"]),
+        *(("Note", note) for note in data.get("notes", [])),
+    ]
+    return facts(pairs)
+
+
+def _publication(settings: Json) -> list[tuple[str, str | Html]]:
+    """Source and terms of a published dataset."""
+    try:
+        dataset = restore(settings, DATA_CLASSES)
+    except InputError:
+        return []
+    publication = dataset.publication if isinstance(dataset, Dataset) else None
+    return [("Source", publication.source), ("Terms", publication.terms)] if publication else []
+
+
+def models(contest: Contest) -> Html:
+    """Settings and budget of every finished model."""
+    header = [
+        "Model",
+        "Minutes to best",
+        "Minutes in all",
+        "Best epoch",
+        "Epochs",
+        "Stopped by",
+        "Memory, GiB",
+        "Seeds",
+    ]
+    lines, parts = [], []
+    for model in contest.contestants:
+        ended = ", ".join(
+            dict.fromkeys(str(status.get("stopped_by", "")).replace("_", " ") for status in _statuses(model))
+        )
+        badge = (
+            element("span", "underfit", class_="badge warn") if any(map(is_underfit, _statuses(model))) else Html("")
+        )
+        lines.append(
+            [
+                element("td", joined([element("span", model.name), badge], " ")),
+                _number(_minutes(model, "seconds_to_best"), ".1f"),
+                _number(_minutes(model, "seconds_total"), ".1f"),
+                _number(_mean(model, "best_epoch"), ".0f"),
+                _number(_mean(model, "epochs"), ".0f"),
+                element("td", ended),
+                _number(_mean(model, "peak_memory_gib"), ".2f"),
+                element("td", ", ".join(map(str, model.seeds))),
+            ]
+        )
+        parts.append(details(model.name, element("pre", element("code", as_code(model.settings, depth=0)))))
+    note = (
+        "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
+        "Underfit: training ended by its budget, and the best epoch was among the last tenth."
+    )
+    evaluation = element("code", as_code(contest.settings["evaluation"]))
+    return joined([grid(header, [lines], note), facts([("Evaluation", evaluation)]), *parts])
+
+
+def environment(run: RunFolder) -> Html:
+    """What the run was made with."""
+    found = run.read_environment()
+    packages = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
+    pairs = [
+        (name.replace("_", " "), str(value)) for name, value in found.items() if isinstance(value, (str, int, float))
+    ]
+    return facts([*pairs, ("packages", packages)])
+
+
+def citation(contest: Contest, comparison: Comparison) -> Html:
+    """What to cite, and the table for the paper."""
+    bibtex = bibtex_of({name: contest.settings.get(name) for name in ("dataset", "models")})
+    parts = [copyable("latex", "The table in LaTeX", as_latex(paper_table(comparison)))] if comparison.rows else []
+    if bibtex:
+        parts.append(copyable("bibtex", "The models, losses and data used here", bibtex))
+    return joined(parts)
+
+
+def as_code(value: Any, depth: int | None = None) -> str:
+    """Settings of recipe.json as the Python that would make them; with a depth, one nested setting per line."""
+    if isinstance(value, list):
+        return "[" + ", ".join(as_code(item) for item in value) + "]"
+    if not isinstance(value, dict):
+        return repr(value)
+    items = [(key, item) for key, item in value.items() if key != "class"]
+    inner = None if depth is None else depth + 1
+    texts = [f"{key}={as_code(item, inner)}" for key, item in items]
+    is_long = depth is not None and any(isinstance(item, dict) for _, item in items)
+    if is_long and depth is not None:
+        margin = "    " * (depth + 1)
+        return (
+            f"{value.get('class', 'dict')}(\n" + "".join(f"{margin}{text},\n" for text in texts) + "    " * depth + ")"
+        )
+    return f"{value.get('class', 'dict')}({', '.join(texts)})"
+
+
+def _number(value: float | None, form: str) -> Html:
+    return element("td", "" if value is None else format(value, form))
+
+
+def _statuses(model: Contestant) -> list[Json]:
+    return [folder.status() for folder in model.folders]
+
+
+def _mean(model: Contestant, name: str) -> float | None:
+    """The mean over seeds of a number in status.json; `None` where there is none."""
+    values = [status[name] for status in _statuses(model) if status.get(name) is not None]
+    return float(np.mean(values)) if values else None
+
+
+def _minutes(model: Contestant, name: str) -> float | None:
+    seconds = _mean(model, name)
+    return None if seconds is None else seconds / 60
