@@ -6,6 +6,7 @@ python -m evaluation.report results/ml1m_gsasrec
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,6 +102,7 @@ def _truth_table(contest: Contest) -> Table:
     from evaluation.layout import Table
 
     import_tensorflow()
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each network is traced once, which it takes for a loop
     from evaluation.scoring import full_gaps
 
     lines = [
