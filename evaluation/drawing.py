@@ -57,6 +57,8 @@ LINES = ("-", "--", "-.")
 """Three, so that with ten colours and markers the first thirty looks all differ."""
 INCHES_PER_LETTER, INCHES_PER_HANDLE, INCHES_PER_LINE = 0.075, 0.6, 0.17
 """What the entry of a legend takes, about."""
+FEW_POWERS = 20
+"""An axis whose ends have at most this ratio may hold a single power of ten."""
 NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}
 
 P = ParamSpec("P")
@@ -100,9 +102,20 @@ def make_figure(width: float, height: float, rows: int = 1, columns: int = 1, **
 
 
 def plain_numbers(*of_axes: Axis) -> None:
-    """Write the numbers of logarithmic axes as 0.01 and 1,000 instead of as powers of ten."""
+    """Write the numbers of logarithmic axes as 0.01 and 1,000; where powers of ten are few, 2 and 5 too."""
     for axis in of_axes:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+        axis.set_minor_formatter(FuncFormatter(functools.partial(_between_powers, axis)))
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _between_powers(axis: Axis, value: float, place: int | None = None) -> str:
+    low, high = axis.get_view_interval()
+    is_round = f"{value:.0e}"[0] in "25"
+    return _plain(value) if is_round and high < FEW_POWERS * low else ""
 
 
 def legend_below(figure: Figure) -> None:

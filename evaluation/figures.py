@@ -32,6 +32,8 @@ PAPERS_USER = 963
 """The user of MovieLens-1M whose probabilities the gSASRec paper shows."""
 MAX_PAIRS = 12
 """More models than this make a matrix that nobody reads."""
+MAX_LINES = 10
+"""More lines than this make a figure that nobody reads; of a larger run the best models are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +61,20 @@ def illustrate(
     """All figures of a run; `user` is the one whose probabilities are shown."""
     yield from _of_results(contest, comparison)
     yield from _of_training(contest, comparison)
-    yield from _of_calibration(contest, subjects, truths, user)
+    shown = _readable([subject.name for subject in subjects], comparison)
+    yield from _of_calibration(contest, [subject for subject in subjects if subject.name in shown], truths, user)
     cases, items = contest.runs[0].read_cases(), contest.runs[0].read_items()
     if cases is not None and items is not None and len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
         yield Illustration("dataset", "dataset", caption, draw_dataset(cases, items))
+
+
+def _readable(names: Sequence[str], comparison: Comparison) -> set[str]:
+    """The models that a figure of lines shows: all, or if they are too many the best of them and the bounds."""
+    if len(names) <= MAX_LINES:
+        return set(names)
+    ranked = [name for name in comparison.ranked(main_metric(comparison.metrics)) if name in names]
+    return {*ranked[:MAX_LINES], *(row.name for row in comparison.bounds)}
 
 
 def _of_results(contest: Contest, comparison: Comparison) -> Iterator[Illustration]:
@@ -80,14 +91,15 @@ def _of_results(contest: Contest, comparison: Comparison) -> Iterator[Illustrati
         pairs = compare_pairs(contest, metric, comparison.rules)
         caption = (
             f"{metric} of every pair, row minus column; * differs (p < {comparison.rules.alpha:g}, "
-            f"{comparison.rules.correction} over {len(pairs.tests)} pairs)."
+            f"{comparison.rules.correction.capitalize()} over {len(pairs.tests)} pairs)."
         )
         yield Illustration("pairs", "pairs", caption, draw_pairwise(metric, pairs))
 
 
 def _of_training(contest: Contest, comparison: Comparison) -> Iterator[Illustration]:
     looks, metric = looks_of(contest.settings["models"]), main_metric(contest.metrics)
-    if curves := read_learning_curves(contest):
+    shown = _readable([model.name for model in contest.contestants], comparison)
+    if curves := [curve for curve in read_learning_curves(contest) if curve.model in shown]:
         caption = "Validation after every epoch, against epochs and against time; the large mark is the best epoch."
         yield Illustration("learning", "training", caption, draw_learning(curves, looks, _validated(contest)))
     if any(row.seconds_to_best is not None for row in comparison.rows):

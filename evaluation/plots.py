@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from evaluation.comparison import Comparison
 from evaluation.contestants import Contest
@@ -60,7 +59,8 @@ def draw_learning(curves: Sequence[LearningCurve], looks: Mapping[str, Look], me
                 places, curve.values, color=look.colour, linestyle=look.line, marker=look.marker, markevery=every,
                 markersize=3.5, label=label,
             )  # fmt: skip
-            axes.plot(places[best], curve.values[best], look.marker, color=look.colour, markersize=8, mec=INK, mew=0.8)
+            mark = {"marker": look.marker, "color": look.colour, "markersize": 8, "mec": INK, "mew": 0.8}
+            axes.plot(places[best], curve.values[best], **mark, clip_on=False)
     panels[0][0].set_xlabel("epoch")
     panels[0][1].set_xlabel("minutes of training")
     panels[0][0].set_ylabel(f"validation {metric}")
@@ -85,9 +85,9 @@ def draw_quality_against_time(comparison: Comparison, looks: Mapping[str, Look],
     for bound in comparison.bounds:
         axes.axhline(bound.cells[metric].value.mean, color=PALE, linestyle="--", linewidth=1, label=bound.name)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{'≤ ' if value <= LEAST_MINUTES else ''}{value:g}"))
+    plain_numbers(axes.xaxis)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("minutes until the best epoch")
+    axes.set_xlabel(f"minutes until the best epoch, at least {LEAST_MINUTES:g}")
     axes.set_ylabel(metric)
     legend_below(figure)
     return figure

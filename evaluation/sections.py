@@ -24,7 +24,7 @@ from evaluation.layout import Entry, as_latex
 from evaluation.page import Html, copyable, details, element, facts, grid, joined, listing, table_of, value_cell
 from evaluation.restore import DATA_CLASSES, restore
 from evaluation.store import Json, RunFolder
-from evaluation.tables import caption, differences_table, digits_for, mark_of, paper_table
+from evaluation.tables import caption, differences_table, digits_for, mark_of, p_text, paper_table, quoted_digits
 
 LATE = 0.9
 """A best epoch after this share of all epochs means that the model was still learning when its budget ended."""
@@ -81,20 +81,21 @@ def _lead(comparison: Comparison, first: str, second: str, metric: str) -> str:
     if cell.comparator != first or cell.p_corrected is None:
         return ahead
     found = "significant" if comparison.is_significant(cell) else "not significant"
-    return f"{ahead}, {found} (p = {cell.p_corrected:.2g})"
+    p = p_text(cell.p_corrected)
+    return f"{ahead}, {found} (p {p if p.startswith('<') else f'= {p}'})"
 
 
 def results(contest: Contest, comparison: Comparison) -> Html:
-    """The main table with intervals, stars and budgets, and everything that hangs on it."""
+    """The main table with intervals and stars, and everything that hangs on it."""
     if not comparison.rows:
         return element("p", "No model has finished yet.")
     metrics = comparison.metrics
-    published = [
-        metric for metric in metrics if any(row.cells[metric].published is not None for row in comparison.rows)
-    ]
-    header = ["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes", "Best epoch", "Memory, GiB"]
+    cells = [cell for row in comparison.rows for cell in row.cells.values()]
+    published = metrics if any(cell.published is not None for cell in cells) else ()
+    header = ["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes"]
     group_of = {name: group for group, names in comparison.groups.items() for name in names}
     order = {metric: comparison.ranked(metric) for metric in metrics}
+    exact = {metric: f".{quoted_digits(comparison, metric)}f" for metric in metrics}
 
     def measured(row: Row, metric: str) -> Html:
         cell, digits = row.cells[metric], digits_for(comparison, metric)
@@ -110,20 +111,18 @@ def results(contest: Contest, comparison: Comparison) -> Html:
         if any(map(is_underfit, _statuses(model))):
             badges.append(element("span", "underfit", class_="badge warn", title="still improving when training ended"))
         name = element("td", joined([element("span", row.name), *badges], " "))
-        quoted = [_number(row.cells[metric].published, "g") for metric in published]
+        quoted = [_number(row.cells[metric].published, exact[metric]) for metric in published]
         minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
-        budget = [_number(minutes, ".1f"), _number(_mean(model, "best_epoch"), ".0f")]
-        return [
-            name,
-            *(measured(row, metric) for metric in metrics),
-            *quoted,
-            *budget,
-            _number(_mean(model, "peak_memory_gib"), ".1f"),
-        ]
+        return [name, *(measured(row, metric) for metric in metrics), *quoted, _number(minutes, ".1f")]
 
+    empty = [element("td", "")]
     quoted = [
-        [element("td", f"{name} (quoted)"), *(_number(values.get(metric), "g") for metric in metrics)]
-        + [element("td", "")] * (len(published) + 3)
+        [
+            element("td", f"{name} (quoted)"),
+            *empty * len(published),
+            *(_number(values.get(metric), exact[metric]) for metric in metrics),
+            *empty,
+        ]
         for name, values in comparison.literature.items()
     ]
     blocks = [[line(row) for row in comparison.rows], [line(row) for row in comparison.bounds], quoted]

@@ -4,12 +4,13 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 
 from aprec_like.errors import InputError
 from evaluation.comparison import compare_models
 from evaluation.contestants import read_contest
-from evaluation.drawing import INK, as_svg, looks_of
+from evaluation.drawing import INK, as_svg, looks_of, plain_numbers
 from evaluation.figures import illustrate, write_figures
 from evaluation.lab import read_subjects
 from evaluation.plots import draw_learning, read_learning_curves
@@ -118,3 +119,21 @@ def test_the_user_to_show_is_the_papers_or_the_first_or_the_one_that_is_named(tm
         all_figures(contest, user="9999")
     of_movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
     assert "of user 1," in {one.name: one.caption for one in all_figures(read_contest([of_movielens]))}["user"]
+
+
+def test_of_many_models_the_best_are_drawn(tmp_path):
+    contest = read_contest([make_run(tmp_path / "losses", LOSSES)])
+    figure = next(one.figure for one in all_figures(contest) if one.name == "confidence")
+    drawn = [line.get_label() for line in figure.axes[0].lines if line.get_label() in LOSSES]
+    assert drawn == list(LOSSES)[-10:]  # later models are better in runs that are made
+
+
+def test_an_axis_within_one_power_of_ten_has_numbers_too():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.loglog([0.12, 0.9], [0.001, 100])
+    plain_numbers(axes.xaxis, axes.yaxis)
+    figure.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels(minor=True) if label.get_text()] == ["0.2", "0.5"]
+    assert {"0.01", "0.1", "1", "10"} <= {label.get_text() for label in axes.get_yticklabels()}
+    assert not any(label.get_text() for label in axes.get_yticklabels(minor=True))
