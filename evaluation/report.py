@@ -8,16 +8,18 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.command import DONE, EXIT_CODES, import_tensorflow, run_command
 
 if TYPE_CHECKING:
+    from aprec_like.interactions import Array
     from evaluation.comparison import Comparison
     from evaluation.contestants import Contest
     from evaluation.figures import Illustration
+    from evaluation.lab import Subject
     from evaluation.layout import Table
     from evaluation.page import Html
 
@@ -50,22 +52,37 @@ def main() -> int:
     from evaluation.comparison import compare_models
     from evaluation.contestants import read_contest
     from evaluation.figures import illustrate, write_figures
-    from evaluation.lab import calibration_table, read_subjects, read_truths
+    from evaluation.lab import calibration_table, read_subjects
     from evaluation.store import RunFolder, write_text
 
     run = RunFolder(arguments.run)
     contest = read_contest([run])
     comparison = compare_models(contest)
     subjects = read_subjects(contest)
-    truths = read_truths(contest, subjects)
+    truths = _truths(contest, subjects)
     tables = [calibration_table(subjects, truths)] if subjects else []
     if arguments.truth:
         tables.append(_truth_table(contest))
     illustrations = list(illustrate(contest, comparison, subjects, truths, arguments.user))
     write_figures(run, illustrations)
     write_text(run.report_path, make_page(contest, comparison, illustrations, tables))
+    for illustration in illustrations:
+        if illustration.name.startswith("grid"):
+            print(illustration.caption, file=sys.stderr)
     print(run.report_path)
     return DONE
+
+
+def _truths(contest: Contest, subjects: Sequence[Subject]) -> Mapping[str, Array] | None:
+    """The true probabilities, if they can be had: a page without them is better than none."""
+    from aprec_like.errors import InputError
+    from evaluation.lab import read_truths
+
+    try:
+        return read_truths(contest, subjects)
+    except InputError as error:
+        print(f"not compared with the truth: {error}", file=sys.stderr)
+        return None
 
 
 def make_page(

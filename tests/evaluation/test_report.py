@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from aprec_like.datasets import Lengths, Simulated
+from aprec_like.recipe import describe
 from evaluation import report
 from evaluation.citations import ENTRIES, WORKS, works_of
 from evaluation.page import Html, element, html
@@ -136,6 +138,14 @@ def test_a_run_of_which_nothing_is_finished_has_a_page_too(tmp_path, monkeypatch
     text = write_report(run, monkeypatch)
     assert "No model has finished yet." in Page(text).texts
     assert "0 of 5 models finished" in text
+
+
+def test_a_simulator_that_has_changed_costs_the_truth_but_not_the_page(tmp_path, monkeypatch, capsys):
+    data = describe(Simulated(num_users=100, num_items=50, lengths=Lengths(8, 0.3, 4, 20)))
+    run = make_run(tmp_path / "old", {"SASRec": MIXED["SASRec"]}, dataset=data)
+    text = write_report(run, monkeypatch)
+    assert "not compared with the truth" in capsys.readouterr().err
+    assert "Predicted@1" in text and "|p - P|" not in text
 
 
 def test_exactly_what_was_used_is_cited():
