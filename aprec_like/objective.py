@@ -61,27 +61,27 @@ def _own(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
         states = network.target_states(batch, dropout_seed)
         drawn = sampler(batch.users, batch.targets, seed)
         candidates = tf.concat([batch.targets[:, None], drawn], axis=1)
-        return own_losses(loss, states, network.item_table, candidates, weights, network.logit_offset)
+        table, offset = network.score_table, network.logit_offset
+        return own_losses(loss, states, table, candidates, weights, network.num_items, offset)
 
     return total
 
 
 def _shared_by_batch(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
     def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
-        states, table = network.target_states(batch, dropout_seed), network.item_table
+        states = network.target_states(batch, dropout_seed)
         drawn = sampler(batch.users[:1], batch.targets[:1], seed)[0]
-        negative = tf.matmul(states, tf.gather(table, drawn), transpose_b=True)
-        return _weighted(loss, network, positive_logits(states, table, batch.targets), negative, weights)
+        negative = tf.matmul(states, network.item_rows(drawn), transpose_b=True)
+        return _weighted(loss, network, states, batch.targets, negative, weights)
 
     return total
 
 
 def _shared_by_sequence(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
     def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
-        table = network.item_table
         pieces = [network.project(states) for states in network.piece_states(batch, dropout_seed)]
         users = tf.concat([piece.users for piece in batch.pieces], axis=0)
-        rows = tf.gather(table, sampler(users, tf.zeros_like(users, tf.int32), seed))
+        rows = network.item_rows(sampler(users, tf.zeros_like(users, tf.int32), seed))
         sizes = [piece.users.shape[0] for piece in batch.pieces]
         products = [
             tf.matmul(states, own, transpose_b=True) for states, own in zip(pieces, tf.split(rows, sizes), strict=True)
@@ -90,18 +90,16 @@ def _shared_by_sequence(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
             tf.gather(tf.concat([tf.reshape(part, [-1, part.shape[-1]]) for part in parts], axis=0), batch.places)
             for parts in (pieces, products)
         )
-        positive = positive_logits(flat_states, table, batch.targets)
-        return _weighted(loss, network, positive, flat_products, weights)
+        return _weighted(loss, network, flat_states, batch.targets, flat_products, weights)
 
     return total
 
 
-def positive_logits(states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
-    """(n,) the logit of each state's own target."""
-    return tf.reduce_sum(states * tf.gather(item_table, targets), axis=1)
-
-
-def _weighted(loss: SampledLoss, network: Network, positive: Tensor, negative: Tensor, weights: Tensor) -> Tensor:
+def _weighted(
+    loss: SampledLoss, network: Network, states: Tensor, targets: Tensor, negative: Tensor, weights: Tensor
+) -> Tensor:
+    """The weighted loss of (n, dim) states of (n,) targets against (n, k) logits of negatives."""
+    positive = tf.reduce_sum(states * network.item_rows(targets), axis=1)
     if network.logit_offset is not None:
         positive, negative = positive + network.logit_offset, negative + network.logit_offset
-    return tf.reduce_sum(weights * loss(positive, negative, network.item_table.shape[0]))
+    return tf.reduce_sum(weights * loss(positive, negative, network.num_items))

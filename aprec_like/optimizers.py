@@ -6,16 +6,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import tensorflow as tf
+
+from aprec_like.batches import Tensor
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Settings of the Adam optimiser; the defaults are Keras'."""
+    """Settings of the Adam optimiser; the defaults are Keras'.
+
+    Args:
+        learning_rate: how far a step moves a parameter.
+        beta_1: how much of the mean gradient a step keeps.
+        beta_2: how much of the mean squared gradient a step keeps.
+        epsilon: added to the root of the mean squared gradient.
+        lazy: move only the rows of a table that a step has used, so that a step on a huge catalogue costs what its
+            rows cost. It is not the same algorithm: a row that is not used keeps its means, where they would fade and
+            the row would still drift by them; a rare item therefore moves further when it comes. Bias correction
+            counts all steps. A table whose gradient is dense, as that of a softmax over all items, moves as ever.
+    """
 
     learning_rate: float = 1e-3
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-7
+    lazy: bool = False
 
     def __post_init__(self) -> None:
         if not self.learning_rate > 0:
@@ -23,7 +38,8 @@ class Adam:
 
     def build(self) -> Any:
         """The Keras optimiser."""
-        return keras.optimizers.Adam(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
+        kind = LazyAdam if self.lazy else FusedAdam
+        return kind(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -41,3 +57,49 @@ class Adagrad:
     def build(self) -> Any:
         """The Keras optimiser."""
         return keras.optimizers.Adagrad(self.learning_rate, self.initial_accumulator)
+
+
+class FusedAdam(keras.optimizers.Adam):
+    """Keras' Adam by the same formulas in one operation: no array as large as the table on the way."""
+
+    def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
+        """Move one variable; a gradient of some rows counts as 0 in the others, which move by their means."""
+        mean, mean_square = self._moments(variable)
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=mean.handle,
+            v=mean_square.handle,
+            beta1_power=tf.pow(tf.constant(self.beta_1, variable.dtype), step),
+            beta2_power=tf.pow(tf.constant(self.beta_2, variable.dtype), step),
+            lr=tf.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=tf.cast(tf.convert_to_tensor(gradient), variable.dtype),
+        )
+
+    def _moments(self, variable: Any) -> tuple[Any, Any]:
+        index = self._get_variable_index(variable)
+        return self._momentums[index].value, self._velocities[index].value
+
+
+class LazyAdam(FusedAdam):
+    """Adam that moves only the rows that have a gradient; see `Adam.lazy`."""
+
+    def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
+        """Move one variable, or some of its rows."""
+        if not isinstance(gradient, tf.IndexedSlices):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        rows, place = tf.unique(gradient.indices)
+        summed = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+        mean, mean_square = self._moments(variable)
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        rate = learning_rate * tf.sqrt(1 - tf.pow(self.beta_2, step)) / (1 - tf.pow(self.beta_1, step))
+        old_mean, old_square = tf.gather(mean, rows), tf.gather(mean_square, rows)
+        new_mean = old_mean + (summed - old_mean) * (1 - self.beta_1)
+        new_square = old_square + (tf.square(summed) - old_square) * (1 - self.beta_2)
+        mean.scatter_update(tf.IndexedSlices(new_mean, rows))
+        mean_square.scatter_update(tf.IndexedSlices(new_square, rows))
+        variable.scatter_sub(tf.IndexedSlices(rate * new_mean / (tf.sqrt(new_square) + self.epsilon), rows))

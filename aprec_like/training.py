@@ -20,7 +20,7 @@ from aprec_like.metrics import NDCG, Metric
 from aprec_like.models import Network, NeuralModel
 from aprec_like.negatives import Negatives
 from aprec_like.objective import Objective, make_objective
-from aprec_like.optimizers import Adagrad, Adam
+from aprec_like.optimizers import Adagrad, Adam, LazyAdam
 from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
 from aprec_like.splits import Split
 
@@ -130,10 +130,11 @@ def make_step(
     def step(batch: Batch, number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             value = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
-        # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
-        unconnected = tf.UnconnectedGradients.ZERO
-        gradients = tape.gradient(value, variables, unconnected_gradients=unconnected)
-        optimizer.apply([tf.convert_to_tensor(gradient) for gradient in gradients], variables)
+        gradients = tape.gradient(value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        if not isinstance(optimizer, LazyAdam):
+            # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        optimizer.apply(gradients, variables)
         return value
 
     return step

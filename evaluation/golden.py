@@ -101,7 +101,7 @@ def mean_loss(network: SASRecNetwork, loss: SampledLoss | FullLoss, expected: Ve
     negatives = np.maximum(expected["negative_items"], 0).astype(np.int32)[is_target]
     candidates = tf.constant(np.column_stack([targets, negatives]))
     weights = tf.fill([len(targets)], 1 / len(targets))
-    return own_losses(loss, states, network.item_table, candidates, weights)
+    return own_losses(loss, states, network.score_table, candidates, weights, network.num_items)
 
 
 def build_sasrec(vectors: Vectors) -> SASRecNetwork:

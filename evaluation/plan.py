@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from aprec_like.batches import PairExamples, steps_per_epoch
+from aprec_like.chunks import chunk_numbers
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
-from aprec_like.logits import CHUNK_GATHERED, CHUNK_LOGITS
 from aprec_like.losses import BinaryLoss, SampledLoss
 from aprec_like.recipe import Recipe, Trained
 
@@ -74,5 +74,5 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
     else:
-        output = targets * loss.num_negatives + 4 * max(CHUNK_LOGITS, CHUNK_GATHERED)
+        output = targets * loss.num_negatives + 4 * chunk_numbers()
     return BYTES * (weights + activations + output)

@@ -30,6 +30,8 @@ class CountingModel(ABC):
 class Network(keras.Model):
     """A network whose score of an item is the dot product of a state and the item's row in a table."""
 
+    num_items: int
+
     logit_offset: Tensor | None = None
     """A trainable number added to every logit, where the network was built with one; changes no ranking."""
 
@@ -79,8 +81,17 @@ class Network(keras.Model):
 
     @property
     @abstractmethod
+    def score_table(self) -> Tensor:
+        """(at least num_items, dim) the row that scores each item, then those of special tokens, if any."""
+
+    @property
     def item_table(self) -> Tensor:
-        """(num_items, dim) the row of each item of the catalogue, without special tokens."""
+        """(num_items, dim) the row that scores each item of the catalogue."""
+        return self.score_table[: self.num_items]
+
+    def item_rows(self, items: Tensor) -> Tensor:
+        """(..., dim) the rows that score some items; where possible only they are read and get a gradient."""
+        return tf.gather(self.score_table, items)
 
 
 class NeuralModel(ABC):

@@ -18,6 +18,7 @@ from aprec_like.models.transformer import (
     dropout,
     join_heads,
     rounded_length,
+    rows_of,
     split_heads,
 )
 
@@ -134,6 +135,7 @@ class BERT4RecNetwork(Network):
         self.word_embedding = table(num_items + NUM_SPECIAL_ROWS, "word_embedding")
         self.position_embedding = table(2 * settings.max_length, "position_embedding")
         self.token_type_embedding = table(2, "token_type_embedding")
+        self.word_embedding.build(None)
         self.embedding_norm = _layer_norm("embedding_norm")
         self.layers_of_attention = [BERT4RecLayer(settings, index) for index in range(settings.num_layers)]
         if settings.has_head:
@@ -147,7 +149,9 @@ class BERT4RecNetwork(Network):
         """(batch, length, dim) hidden states, or (batch, 1, dim) the last one, which is always number max_length."""
         length, longest = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
-        states = self.word_embedding(tokens) + self.position_embedding(tf.range(longest - length + 1, longest + 1))
+        states = rows_of(self.word_embedding, tokens) + self.position_embedding(
+            tf.range(longest - length + 1, longest + 1)
+        )
         states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
         states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
@@ -176,10 +180,19 @@ class BERT4RecNetwork(Network):
         return self.project(self(items, is_last_only=True)[:, 0])
 
     @property
-    def item_table(self) -> Tensor:
-        """(num_items, dim) the rows of the items, and with a head their biases."""
-        rows = self.word_embedding.embeddings[: self.num_items]
-        return tf.concat([rows, self.item_bias[:, None]], axis=1) if self.settings.has_head else rows
+    def score_table(self) -> Tensor:
+        """(num_items + 3, dim) the table of words; with a head (num_items, dim + 1), the biases beside the rows."""
+        rows = tf.convert_to_tensor(self.word_embedding.embeddings)
+        if not self.settings.has_head:
+            return rows
+        return tf.concat([rows[: self.num_items], self.item_bias[:, None]], axis=1)
+
+    def item_rows(self, items: Tensor) -> Tensor:
+        """(..., dim) rows of the table of words; with a head (..., dim + 1)."""
+        rows = rows_of(self.word_embedding, items)
+        if not self.settings.has_head:
+            return rows
+        return tf.concat([rows, tf.gather(self.item_bias, items)[..., None]], axis=-1)
 
 
 class BERT4RecLayer(keras.layers.Layer):

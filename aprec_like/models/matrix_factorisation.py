@@ -85,6 +85,6 @@ class MatrixFactorisationNetwork(Network):
         return self(tf.constant(histories.users)[:, None])[:, 0]
 
     @property
-    def item_table(self) -> Tensor:
+    def score_table(self) -> Tensor:
         """(num_items, dim + 2)."""
         return tf.concat([self.item_vectors, self.item_biases, tf.ones_like(self.item_biases)], axis=1)

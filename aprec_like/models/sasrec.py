@@ -18,6 +18,7 @@ from aprec_like.models.transformer import (
     dropout,
     join_heads,
     rounded_length,
+    rows_of,
     split_heads,
 )
 
@@ -129,7 +130,8 @@ class SASRecNetwork(Network):
         self.output_embedding = (
             self.item_embedding if flavour.is_tied else table(num_items + NUM_SPECIAL_ROWS, "output_embedding")
         )
-        self.output_embedding.build(None)
+        for embedding in (self.item_embedding, self.output_embedding):
+            embedding.build(None)
 
     def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
         """(batch, length, dim) states, or (batch, 1, dim) the last ones.
@@ -138,7 +140,7 @@ class SASRecNetwork(Network):
         """
         length = tf.shape(items)[1]
         is_item = items != PADDING
-        states = self.item_embedding(tf.where(is_item, items, self.num_items))
+        states = rows_of(self.item_embedding, tf.where(is_item, items, self.num_items))
         if self.settings.flavour.is_input_scaled:
             states *= self.settings.embedding_dim**0.5
         states += self.position_embedding(tf.range(self.settings.max_length - length, self.settings.max_length))
@@ -161,9 +163,13 @@ class SASRecNetwork(Network):
         return self(items, is_last_only=True)[:, 0]
 
     @property
-    def item_table(self) -> Tensor:
-        """(num_items, dim) the output rows of the items."""
-        return self.output_embedding.embeddings[: self.num_items]
+    def score_table(self) -> Tensor:
+        """(num_items + 2, dim) the output table."""
+        return tf.convert_to_tensor(self.output_embedding.embeddings)
+
+    def item_rows(self, items: Tensor) -> Tensor:
+        """(..., dim) rows of the output table."""
+        return rows_of(self.output_embedding, items)
 
 
 class SASRecBlock(keras.layers.Layer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -44,6 +46,11 @@ class LayerNorm(keras.layers.LayerNormalization):
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
         scale = tf.cast(self.gamma, tf.float32) * tf.math.rsqrt(variance + self.epsilon)
         return tf.cast(centred * scale + tf.cast(self.beta, tf.float32), inputs.dtype)
+
+
+def rows_of(embedding: Any, numbers: Tensor) -> Tensor:
+    """(..., dim) rows of a Keras embedding, of which only these are read and only these get a gradient."""
+    return tf.gather(embedding.embeddings.value, numbers)
 
 
 def rounded_length(histories: Histories, longest: int) -> int:

@@ -34,8 +34,7 @@ def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
 @pytest.mark.parametrize(("most", "loss"), [(4, GBCE(5, 0.5)), (7, SampledSoftmax(5)), (1000, BCE(5))])
 def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(monkeypatch, limit, most, loss):
     monkeypatch.setattr(logits, "MAX_GEMM_ITEMS_PER_CANDIDATE", limit)
-    monkeypatch.setattr(logits, "CHUNK_LOGITS", most * 50)
-    monkeypatch.setattr(logits, "CHUNK_GATHERED", most * 6 * 4)
+    monkeypatch.setattr(logits, "MAX_CHUNK_TARGETS", most)
     random = np.random.default_rng(0)
     states, table, offset = (
         tf.Variable(random.normal(size=shape).astype(np.float32)) for shape in ((11, 4), (50, 4), ())
@@ -48,7 +47,7 @@ def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(mon
         return tf.reduce_sum(weights * loss(rows[:, 0], rows[:, 1:], 50))
 
     def chunked():
-        return logits.own_losses(loss, states, tf.convert_to_tensor(table), candidates, weights, offset)
+        return logits.own_losses(loss, states, tf.convert_to_tensor(table), candidates, weights, 50, offset)
 
     results = []
     for formula in (plain, tf.function(chunked)):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax
+from aprec_like import chunks
+from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax, softmax
 
 
 def gamma(logit, beta):
@@ -96,6 +97,40 @@ def test_softmax_is_the_negative_log_probability():
     logits = states @ table.T
     expected = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
     np.testing.assert_allclose(Softmax()(tf.constant(states), tf.constant(table), targets), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("chunk_items", [1, 7, 25, 50, 1000])
+def test_softmax_in_chunks_has_the_values_and_gradients_of_all_logits_at_once(monkeypatch, chunk_items, jit_compile):
+    monkeypatch.setattr(softmax, "MIN_CHUNK_ITEMS", chunk_items)
+    monkeypatch.setitem(chunks.CHUNK_NUMBERS, "CPU", 1)
+    random = np.random.default_rng(0)
+    states, table = (tf.constant(random.normal(size=shape), tf.float32) for shape in ((2, 3, 8), (50, 8)))
+    targets, weights = tf.constant([[0, 49, 7], [7, 7, 24]]), tf.constant(random.random((2, 3)), tf.float32)
+
+    def plain(states, table):
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(targets, tf.einsum("bld,id->bli", states, table))
+
+    def gradients(loss, **options):
+        @tf.function(**options)
+        def compute(states, table):
+            losses = loss(4 * states, table)  # far from equal probabilities
+            return losses, *tf.gradients(tf.reduce_sum(weights * losses), [states, table])
+
+        return compute(states, table)
+
+    found = gradients(lambda states, table: Softmax()(states, table, targets), jit_compile=jit_compile)
+    for ours, theirs in zip(found, gradients(plain), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_softmax_of_a_number_of_positions_that_only_the_graph_knows():
+    random = np.random.default_rng(0)
+    states, table = random.normal(size=(5, 4)), tf.constant(random.normal(size=(30, 4)))
+    loss = tf.function(lambda states: Softmax()(states, table, tf.range(tf.shape(states)[0])))
+    expected = Softmax()(tf.constant(states), table, tf.range(5))
+    open_shape = loss.get_concrete_function(tf.TensorSpec([None, 4], tf.float64))
+    np.testing.assert_allclose(open_shape(tf.constant(states)), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("is_corrected", [False, True])

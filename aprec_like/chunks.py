@@ -1,0 +1,14 @@
+"""How much is held at once where large arrays are made piece by piece."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+CHUNK_NUMBERS = {"CPU": 1 << 20, "GPU": 1 << 26}
+"""Numbers in one piece: on a CPU what stays in its cache (fresh memory costs more than arithmetic), on a GPU what keeps
+it busy."""
+
+
+def chunk_numbers() -> int:
+    """How many numbers to hold at once on this machine."""
+    return CHUNK_NUMBERS["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
