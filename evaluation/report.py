@@ -53,7 +53,7 @@ def main() -> int:
     from evaluation.contestants import read_contest
     from evaluation.figures import illustrate, write_figures
     from evaluation.lab import calibration_table, read_subjects
-    from evaluation.store import RunFolder, write_text
+    from evaluation.store import RunFolder
 
     run = RunFolder(arguments.run)
     contest = read_contest([run])
@@ -65,7 +65,7 @@ def main() -> int:
         tables.append(_truth_table(contest))
     illustrations = list(illustrate(contest, comparison, subjects, truths, arguments.user))
     write_figures(run, illustrations)
-    write_text(run.report_path, make_page(contest, comparison, illustrations, tables))
+    run.write_report(make_page(contest, comparison, illustrations, tables))
     for illustration in illustrations:
         if illustration.name.startswith("grid"):
             print(illustration.caption, file=sys.stderr)

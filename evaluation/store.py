@@ -174,6 +174,10 @@ class RunFolder:
         """The page that shows the run."""
         return self.path / "report.html"
 
+    def write_report(self, page: str) -> None:
+        """Write the page that shows the run."""
+        write_text(self.report_path, page)
+
     def write_tables(self, tables: dict[str, str]) -> None:
         """Write the files of tables, by name."""
         for name, text in tables.items():

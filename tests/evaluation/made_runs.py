@@ -54,15 +54,15 @@ def make_run(path, models=None, **settings):
         "literature": {},
     }
     run.write_recipe(b"", whole | settings)
+    run.write_environment({"aprec_like": "0", "python": "3.11", "packages": {"numpy": "2"}, "processor": "<fast>"})
+    run.write_cases(pd.DataFrame({"user": users, "history_length": users % 30 + 2, "target_count": users % 40}))
+    titles = [f"Title {item} <b>" for item in range(NUM_ITEMS)]
+    run.write_items(pd.DataFrame({"item": np.arange(NUM_ITEMS), "count": np.arange(NUM_ITEMS) ** 2, "title": titles}))
     run.write_dataset(
         {"dataset": whole["dataset"], "filters": [], "notes": ["a <note>"], "users": NUM_USERS, "items": NUM_ITEMS,
          "interactions": 5_000, "sha256": "0" * 64, "tied_share": 0.25,
          "split": {"train_interactions": 4_000, "validation_users": 64, "test_users": NUM_USERS, "digest": "1" * 64}}
     )  # fmt: skip
-    run.write_environment({"aprec_like": "0", "python": "3.11", "packages": {"numpy": "2"}, "processor": "<fast>"})
-    run.write_cases(pd.DataFrame({"user": users, "history_length": users % 30 + 2, "target_count": users % 40}))
-    titles = [f"Title {item} <b>" for item in range(NUM_ITEMS)]
-    run.write_items(pd.DataFrame({"item": np.arange(NUM_ITEMS), "count": np.arange(NUM_ITEMS) ** 2, "title": titles}))
     base = random.random(NUM_USERS)
     for place, (name, of_model) in enumerate(models.items()):
         write_model(run, name, of_model, base ** (3 / (1 + place)), random)

@@ -63,8 +63,8 @@ def run(tmp_path_factory):
     split = recipe.split.split(interactions)
     run = RunFolder(tmp_path_factory.mktemp("lab") / "simulated")
     run.write_recipe(b"", describe(recipe) | {"columns": list(recipe.evaluation.columns)})
-    run.write_dataset(describe_data(recipe, interactions, split))
     run.write_items(describe_items(split))
+    run.write_dataset(describe_data(recipe, interactions, split))
     oracle = Oracle(data).fit(split.test.known)
 
     class Sure:

@@ -46,8 +46,8 @@ def made(tmp_path_factory):
     split = recipe.split.split(interactions)
     run = RunFolder(folder / "circle")
     run.write_recipe(b"raise SystemExit('the code of a results folder was run')", describe(recipe))
-    run.write_dataset(describe_data(recipe, interactions, split))
     run.write_items(describe_items(split).assign(title=TITLES))
+    run.write_dataset(describe_data(recipe, interactions, split))
     prepare_devices()
     scorers = {name: model.fit(split.test.known) for name, model in MODELS.items() if not isinstance(model, Trained)}
     for name, model in MODELS.items():
@@ -133,6 +133,7 @@ def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_pa
     settings["models"]["gSASRec"]["model"]["embedding_dim"] = 16
     other.write_recipe(b"", settings)
     other.write_items(run.read_items())
+    other.write_dataset(run.read_dataset())
     target = other.model("gSASRec", 1)
     target.finish(seconds_to_best=0.0)
     with pytest.raises(InputError, match="is missing"):
