@@ -127,7 +127,8 @@ def read_truths(contest: Contest, subjects: Sequence[Subject]) -> dict[str, Arra
     if contest.settings.get("dataset", {}).get("class") != "Simulated":
         return None
     dataset: Simulated = restore(contest.settings["dataset"], DATA_CLASSES)
-    test, truth = load_split(contest.runs[0], Path()).test, dataset.truth()
+    truth = dataset.truth()
+    test = load_split(contest.runs[0], Path()).test
     truths = {subject.name: np.full(subject.items.shape, np.nan) for subject in subjects}
     step = max(1, CHUNK_CELLS // dataset.num_items)
     for start in range(0, len(test), step):

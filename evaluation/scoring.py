@@ -79,7 +79,8 @@ def full_gaps(contest: Contest) -> dict[str, TruthGap]:
     dataset = restore(settings["dataset"], KNOWN)
     if not isinstance(dataset, Simulated):
         raise InputError(f"{run.path}: the truth is known of simulated data alone")
-    test, truth = load_split(run, Path(), KNOWN).test, dataset.truth()
+    truth = dataset.truth()
+    test = load_split(run, Path(), KNOWN).test
     subjects = {subject.name: subject for subject in read_subjects(contest)}
     scorers = {
         model.name: load_scorer(run, model.name, model.seeds[0], Path())

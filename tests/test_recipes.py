@@ -45,8 +45,10 @@ def test_the_docstring_has_the_command_what_to_expect_and_how_long_it_takes(path
 
 @every_recipe
 def test_the_plan_needs_no_data(path, monkeypatch, tmp_path):
+    """Of published data the numbers are known; other data is drawn for it, so less of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     recipe = load_recipe(path)
+    recipe = recipe if recipe.dataset.publication else shrink(recipe, NOWHERE)
     lines = describe_plan(recipe, list(recipe.models), NOWHERE).splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == list(recipe.models)
 

@@ -10,7 +10,7 @@ import pytest
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.errors import InputError
 from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import Oracle, Popularity, SASRec
+from aprec_like.models import Oracle, Popularity, SASRec, Scorer
 from aprec_like.negatives import Negatives
 from aprec_like.ranking import rank
 from aprec_like.recipe import Evaluation, Recipe, Trained, describe
@@ -67,7 +67,7 @@ def run(tmp_path_factory):
     run.write_dataset(describe_data(recipe, interactions, split))
     oracle = Oracle(data).fit(split.test.known)
 
-    class Sure:
+    class Sure(Scorer):
         def score(self, histories):
             return 2 * oracle.score(histories)
 
