@@ -96,7 +96,8 @@ def _read_subject(model: Contestant, catalogue: pd.Index) -> Subject | None:
     rows = pd.Index(per_user["user"]).get_indexer(pd.Index(top["user"]))
     columns = top["position"].to_numpy() - 1
     shape = (len(per_user), int(columns.max(initial=-1)) + 1)
-    scores, items = np.full(shape, np.nan), np.full(shape, PADDING)
+    # Half the width, twice the users: all models of a run are held at once.
+    scores, items = np.full(shape, np.nan, np.float32), np.full(shape, PADDING, np.int32)
     scores[rows, columns] = top["score"]
     items[rows, columns] = catalogue.get_indexer(pd.Index(top["item"]))
     targets = catalogue.get_indexer(pd.Index(per_user["target"]))
@@ -107,7 +108,9 @@ def _read_subject(model: Contestant, catalogue: pd.Index) -> Subject | None:
         sums = np.ones(len(per_user)) if probability is softmax_probability else per_user["sigmoid_sum"].to_numpy()
     return Subject(
         name=model.name,
-        predictions=Predictions(probability(scores, logsumexps), (items == targets[:, None]) & (items != PADDING)),
+        predictions=Predictions(
+            probability(scores, logsumexps).astype(np.float32), (items == targets[:, None]) & (items != PADDING)
+        ),
         items=items,
         sums=sums,
         is_sum_bound=isinstance(probability, SampledSoftmaxProbability),
