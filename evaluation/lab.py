@@ -158,7 +158,7 @@ def calibration_table(subjects: Sequence[Subject], truths: Mapping[str, Array] |
         error = reliability(subject.predictions).expected_error
         line = [subject.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
         expected = precision[:1] if truths is None else truths[subject.name][:, 0]
-        line += ["" if subject.law is None else f"{np.mean(subject.law.optimal_sigmoid(expected)):.4f}"]
+        line += ["" if subject.law is None else f"{np.nanmean(subject.law.optimal_sigmoid(expected)):.4f}"]
         line += [f"{error:.4f}", f"{'≤ ' if subject.is_sum_bound else ''}{np.mean(subject.sums):,.2f}"]
         lines.append(line if truths is None else [*line, f"{top_gap(subject, truths):.4f}"])
     depth = subjects[0].items.shape[1] if subjects else 0

@@ -89,7 +89,7 @@ def make_page(
     contest: Contest, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
 ) -> str:
     """The page of a run."""
-    from evaluation import sections
+    from evaluation import cards, sections
     from evaluation.page import figures, joined, table_of, whole_page
 
     def drawn(section: str) -> Html:
@@ -108,9 +108,9 @@ def make_page(
         parts.append(("training", "Training", drawn("training")))
     if calibration:
         parts.append(("calibration", "Calibration", joined([*map(table_of, calibration), drawn("calibration")])))
-    parts.append(("dataset", "Data", joined([sections.dataset_card(run), drawn("dataset")])))
-    parts.append(("models", "Models", sections.models(contest)))
-    parts.append(("environment", "Environment", sections.environment(run)))
+    parts.append(("dataset", "Data", joined([cards.dataset_card(run), drawn("dataset")])))
+    parts.append(("models", "Models", cards.models(contest)))
+    parts.append(("environment", "Environment", cards.environment(run)))
     parts.append(("cite", "Cite", sections.citation(contest, comparison)))
     return whole_page(f"{contest.title}: results", sections.header_of(contest), parts)
 

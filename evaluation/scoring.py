@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from aprec_like import models
-from aprec_like.calibration import TruthGap, truth_gap
+from aprec_like.calibration import TOP, TruthGap, truth_gap
 from aprec_like.datasets import Simulated
 from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Array
@@ -94,7 +94,7 @@ def full_gaps(contest: Contest) -> dict[str, TruthGap]:
         true = truth.probabilities(histories)
         for name, scorer in scorers.items():
             predicted = _probabilities(settings["models"][name], np.asarray(scorer.score(histories)))
-            found[name].append(truth_gap(predicted, true, subjects[name].items[cases, :10]))
+            found[name].append(truth_gap(predicted, true, subjects[name].items[cases, :TOP]))
     weights = [len(cases) for cases in chunks]
     return {name: _average(gaps, weights) for name, gaps in found.items()}
 

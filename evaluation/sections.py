@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
+from evaluation.cards import is_underfit, number_cell, statuses
 from evaluation.citations import bibtex_of
 from evaluation.comparison import Comparison, Row
-from evaluation.contestants import Contest, Contestant
+from evaluation.contestants import Contest
 from evaluation.figures import main_metric
 from evaluation.findings import (
     VERDICTS,
@@ -21,20 +17,8 @@ from evaluation.findings import (
     published_table,
 )
 from evaluation.layout import Entry, as_latex
-from evaluation.page import Html, copyable, details, element, facts, grid, joined, listing, table_of, value_cell
-from evaluation.restore import DATA_CLASSES, restore
-from evaluation.store import Json, RunFolder
+from evaluation.page import Html, copyable, details, element, grid, joined, listing, table_of, value_cell
 from evaluation.tables import caption, differences_table, digits_for, mark_of, p_text, paper_table, quoted_digits
-
-LATE = 0.9
-"""A best epoch after this share of all epochs means that the model was still learning when its budget ended."""
-
-
-def is_underfit(status: Json) -> bool:
-    """Whether training ended by its budget while validation was still improving."""
-    if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
-        return False
-    return bool(status["best_epoch"] > LATE * status["epochs"])
 
 
 def header_of(contest: Contest) -> Html:
@@ -67,7 +51,7 @@ def summary(contest: Contest, comparison: Comparison) -> Html:
     if verdicts := [line[-1] for line in table.blocks[0]]:
         counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
         lines.append(f"Of {len(verdicts)} published numbers: {', '.join(counts)}.")
-    if underfit := [model.name for model in contest.contestants if any(map(is_underfit, _statuses(model)))]:
+    if underfit := [model.name for model in contest.contestants if any(map(is_underfit, statuses(model)))]:
         lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
     return listing([*lines, *contest.remarks])
 
@@ -108,19 +92,19 @@ def results(contest: Contest, comparison: Comparison) -> Html:
     def line(row: Row) -> list[Html]:
         model = contest.find(row.name)
         badges = [element("span", group_of[row.name], class_="badge")] if row.name in group_of else []
-        if any(map(is_underfit, _statuses(model))):
+        if any(map(is_underfit, statuses(model))):
             badges.append(element("span", "underfit", class_="badge warn", title="still improving when training ended"))
         name = element("td", joined([element("span", row.name), *badges], " "))
-        quoted = [_number(row.cells[metric].published, exact[metric]) for metric in published]
+        quoted = [number_cell(row.cells[metric].published, exact[metric]) for metric in published]
         minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
-        return [name, *(measured(row, metric) for metric in metrics), *quoted, _number(minutes, ".1f")]
+        return [name, *(measured(row, metric) for metric in metrics), *quoted, number_cell(minutes, ".1f")]
 
     empty = [element("td", "")]
     quoted = [
         [
             element("td", f"{name} (quoted)"),
             *empty * len(published),
-            *(_number(values.get(metric), exact[metric]) for metric in metrics),
+            *(number_cell(values.get(metric), exact[metric]) for metric in metrics),
             *empty,
         ]
         for name, values in comparison.literature.items()
@@ -161,94 +145,6 @@ def paper(comparison: Comparison) -> Html | None:
     return grid(table.header, [lines], table.caption)
 
 
-def dataset_card(run: RunFolder) -> Html:
-    """Which data this is, beyond doubt."""
-    data = run.read_dataset()
-    split = data["split"]
-    pairs: list[tuple[str, str | Html]] = [
-        ("Dataset", element("code", as_code(data["dataset"]))),
-        ("Users", f"{data['users']:,}"),
-        ("Items", f"{data['items']:,}"),
-        ("Interactions", f"{data['interactions']:,} ({data['interactions'] / max(1, data['users']):.1f} per user)"),
-        ("Density", f"{data['interactions'] / max(1, data['users'] * data['items']):.3%}"),
-    ]
-    if data.get("filters"):
-        pairs.append(("Filters", joined([element("code", as_code(kept)) for kept in data["filters"]], ", ")))
-    if data.get("tied_share") is not None:
-        pairs.append(("Tied timestamps", f"{data['tied_share']:.1%} of neighbouring interactions of a user"))
-    pairs += [
-        ("Split", element("code", as_code((run.read_recipe() or {}).get("split")))),
-        ("Training interactions", f"{split['train_interactions']:,}"),
-        ("Validation, test users", f"{split['validation_users']:,}, {split['test_users']:,}"),
-        ("Digest of the sequences", element("code", data["sha256"])),
-        ("Digest of the split", element("code", split["digest"])),
-        *_publication(data["dataset"]),
-        *(("Note", note) for note in data.get("notes", [])),
-    ]
-    return facts(pairs)
-
-
-def _publication(settings: Json) -> list[tuple[str, str | Html]]:
-    """Source and terms of a published dataset."""
-    try:
-        dataset = restore(settings, DATA_CLASSES)
-    except InputError:
-        return []
-    publication = dataset.publication if isinstance(dataset, Dataset) else None
-    return [("Source", publication.source), ("Terms", publication.terms)] if publication else []
-
-
-def models(contest: Contest) -> Html:
-    """Settings and budget of every finished model."""
-    header = [
-        "Model",
-        "Minutes to best",
-        "Minutes in all",
-        "Best epoch",
-        "Epochs",
-        "Stopped by",
-        "Memory, GiB",
-        "Seeds",
-    ]
-    lines, parts = [], []
-    for model in contest.contestants:
-        ended = ", ".join(
-            dict.fromkeys(str(status.get("stopped_by", "")).replace("_", " ") for status in _statuses(model))
-        )
-        badge = (
-            element("span", "underfit", class_="badge warn") if any(map(is_underfit, _statuses(model))) else Html("")
-        )
-        lines.append(
-            [
-                element("td", joined([element("span", model.name), badge], " ")),
-                _number(_minutes(model, "seconds_to_best"), ".1f"),
-                _number(_minutes(model, "seconds_total"), ".1f"),
-                _number(_mean(model, "best_epoch"), ".0f"),
-                _number(_mean(model, "epochs"), ".0f"),
-                element("td", ended),
-                _number(_mean(model, "peak_memory_gib"), ".2f"),
-                element("td", ", ".join(map(str, model.seeds))),
-            ]
-        )
-        parts.append(details(model.name, element("pre", element("code", as_code(model.settings, depth=0)))))
-    note = (
-        "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
-        "Underfit: training ended by its budget, and the best epoch was among the last tenth."
-    )
-    evaluation = element("code", as_code(contest.settings["evaluation"]))
-    return joined([grid(header, [lines], note), facts([("Evaluation", evaluation)]), *parts])
-
-
-def environment(run: RunFolder) -> Html:
-    """What the run was made with."""
-    found = run.read_environment()
-    packages = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
-    pairs = [
-        (name.replace("_", " "), str(value)) for name, value in found.items() if isinstance(value, (str, int, float))
-    ]
-    return facts([*pairs, ("packages", packages)])
-
-
 def citation(contest: Contest, comparison: Comparison) -> Html:
     """What to cite, and the table for the paper."""
     bibtex = bibtex_of({name: contest.settings.get(name) for name in ("dataset", "models")})
@@ -256,40 +152,3 @@ def citation(contest: Contest, comparison: Comparison) -> Html:
     if bibtex:
         parts.append(copyable("bibtex", "The models, losses and data used here", bibtex))
     return joined(parts)
-
-
-def as_code(value: Any, depth: int | None = None) -> str:
-    """Settings of recipe.json as the Python that would make them; with a depth, one nested setting per line."""
-    if isinstance(value, list):
-        return "[" + ", ".join(as_code(item) for item in value) + "]"
-    if not isinstance(value, dict):
-        return repr(value)
-    items = [(key, item) for key, item in value.items() if key != "class"]
-    inner = None if depth is None else depth + 1
-    texts = [f"{key}={as_code(item, inner)}" for key, item in items]
-    is_long = depth is not None and any(isinstance(item, dict) for _, item in items)
-    if is_long and depth is not None:
-        margin = "    " * (depth + 1)
-        return (
-            f"{value.get('class', 'dict')}(\n" + "".join(f"{margin}{text},\n" for text in texts) + "    " * depth + ")"
-        )
-    return f"{value.get('class', 'dict')}({', '.join(texts)})"
-
-
-def _number(value: float | None, form: str) -> Html:
-    return element("td", "" if value is None else format(value, form))
-
-
-def _statuses(model: Contestant) -> list[Json]:
-    return [folder.status() for folder in model.folders]
-
-
-def _mean(model: Contestant, name: str) -> float | None:
-    """The mean over seeds of a number in status.json; `None` where there is none."""
-    values = [status[name] for status in _statuses(model) if status.get(name) is not None]
-    return float(np.mean(values)) if values else None
-
-
-def _minutes(model: Contestant, name: str) -> float | None:
-    seconds = _mean(model, name)
-    return None if seconds is None else seconds / 60

@@ -15,9 +15,9 @@ LIBRARY = [
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",
-    "restore", "lab", "drawing", "plots", "sweeps", "calibration_plots", "figures", "citations", "page", "sections",
-    "environment", "progress", "smoke",
-    "scoring", "plan", "datasheet", "golden", "experiment", "worker", "measure", "runner",
+    "restore", "lab", "drawing", "plots", "sweeps", "calibration_plots", "figures", "citations", "page", "cards",
+    "sections", "environment", "progress", "smoke", "scoring", "plan", "datasheet", "golden", "experiment", "worker",
+    "measure", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]
