@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,7 @@ class Training:
         with_replacement: draw the users of every batch anew, as the original SASRec does.
         learns_validation_targets: train on everything but the test targets, for models that need no validation.
         jit_compile: compile the step with XLA.
+        mixed_precision: compute states in bfloat16; weights, logits, losses and moments stay in float32. For GPUs.
     """
 
     batch_size: int = 128
@@ -66,6 +68,7 @@ class Training:
     with_replacement: bool = False
     learns_validation_targets: bool = False
     jit_compile: bool = False
+    mixed_precision: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "max_steps_per_epoch", "max_epochs"):
@@ -197,7 +200,8 @@ def train(
     negatives = negatives or Negatives()
     data = split.test.known if training.learns_validation_targets else split.train
     first_logit = _first_logit(loss, data.num_items, negatives) if prior_start else None
-    network = model.build(data.num_items, num_users=data.num_users, logit_offset=first_logit)
+    with computing_in("mixed_bfloat16" if training.mixed_precision else "float32"):
+        network = model.build(data.num_items, num_users=data.num_users, logit_offset=first_logit)
     objective = make_objective(loss, negatives, data)
     sizes = (training.batch_size, training.max_steps_per_epoch)
     examples = model.examples()
@@ -238,6 +242,17 @@ def train(
     if stopping:
         network.set_weights(best.weights)
     return TrainingOutcome(scorer, history, stopped_by)
+
+
+@contextmanager
+def computing_in(policy: str) -> Iterator[None]:
+    """Layers made within have this Keras dtype policy."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _first_logit(loss: Loss, num_items: int, negatives: Negatives) -> float:

@@ -24,6 +24,7 @@ LIMITS = {
     "num_validation_users": 64,
     "depth": 20,
     "num_users": 1_000,
+    "num_items": 5_000,
 }
 """The largest value that a setting of this name keeps."""
 
@@ -83,7 +84,8 @@ def _limited(value: Any) -> Any:
     changes = {}
     for field in dataclasses.fields(value):
         setting = getattr(value, field.name)
-        limited = min(setting, LIMITS[field.name]) if field.name in LIMITS else _limited(setting)
+        is_number = field.name in LIMITS and setting is not None
+        limited = min(setting, LIMITS[field.name]) if is_number else _limited(setting)
         if limited is not setting:
             changes[field.name] = limited
     return dataclasses.replace(value, **changes) if changes else value

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 
 LIBRARY = [
     "errors", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
-    "chunks", "losses", "logits", "models", "objective", "ranking", "calibration", "optimizers", "training", "recipe",
+    "chunks", "losses", "logits", "models", "objective", "scan", "ranking", "calibration", "optimizers", "training",
+    "recipe",
 ]  # fmt: skip
 EVALUATION = [
     "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",

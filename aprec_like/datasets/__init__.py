@@ -10,7 +10,7 @@ from aprec_like.datasets.movielens import MovieLens1M
 from aprec_like.datasets.movielens_tfds import MovieLens
 from aprec_like.datasets.presplit import PreSplitFolder
 from aprec_like.datasets.published import AmazonVideo, Beauty, Steam
-from aprec_like.datasets.simulated import MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
+from aprec_like.datasets.simulated import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
 from aprec_like.datasets.tables import AtomicFile, CSVFile, ParquetFile
 from aprec_like.datasets.text import TextFile
 
@@ -30,6 +30,7 @@ PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
 """Published datasets by the name that `python -m evaluation.data` knows them by."""
 
 __all__ = [
+    "GOWALLA_LENGTHS",
     "MOVIELENS_LENGTHS",
     "PUBLISHED",
     "STEAM_LENGTHS",

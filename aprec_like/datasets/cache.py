@@ -1,8 +1,8 @@
-"""Interactions once read, kept as arrays: the second load of a file takes a fraction of the first.
+"""Interactions once read or drawn, kept as arrays: the second load takes a fraction of the first.
 
-A cache file is named by everything that its content depends on (the bytes of the source, the dataset's settings and
-the code that reads them), so it never has to be told apart from an old one. Zip's checksums show damage; what is
-damaged, or can't be written, is read from the source again.
+A cache file is named by everything that its content depends on (the bytes of the source, or the library that draws; the
+dataset's settings; and the code that reads or draws), so it never has to be told apart from an old one. Zip's checksums
+show damage; what is damaged, or can't be written, is made again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,23 @@ COLUMN_FIELDS = ("user_columns", "item_columns")
 
 def load_cached(source: Path, settings: object, read: Callable[[], Interactions]) -> Interactions:
     """What `read` makes of the file `source` with a dataset's `settings`, from the cache if it is there."""
-    key = hashlib.sha256(f"{sha256_of(source)} {settings!r} {_digest_of_code()}".encode()).hexdigest()
+    return _kept(f"{sha256_of(source)} {settings!r}", read)
+
+
+def draw_cached(settings: object, draw: Callable[[], Interactions]) -> Interactions:
+    """What `draw` draws with a dataset's `settings`, from the cache if it is there.
+
+    NumPy's version is part of the name: another one may draw other numbers from the same seed.
+    """
+    return _kept(f"NumPy {np.__version__} {settings!r}", draw)
+
+
+def _kept(origin: str, make: Callable[[], Interactions]) -> Interactions:
+    key = hashlib.sha256(f"{origin} {_digest_of_code()}".encode()).hexdigest()
     path = cache_dir() / "read" / f"{key}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return _load(path)
-    interactions = read()
+    interactions = make()
     with contextlib.suppress(OSError):
         _save(interactions, path)
     return interactions

@@ -127,20 +127,20 @@ class NextItemLaw:
 
     def _draw_preferred(self, types: Array, place: Array) -> Array:
         """Types one after the other on one line, each of length 1: type z is the part from z to z + 1."""
-        items, cumulative = self._preference_line
+        items, cumulative, ends = self._preference_line
         found = np.searchsorted(cumulative, types + place, side="right")
-        last_of_type = np.searchsorted(self.item_types[items], types, side="right") - 1
-        return items[np.minimum(found, last_of_type)]
+        return items[np.minimum(found, ends[types] - 1)]
 
     @cached_property
     def _cumulative_popularity(self) -> Array:
         return np.cumsum(self.popularity)
 
     @cached_property
-    def _preference_line(self) -> tuple[Array, Array]:
+    def _preference_line(self) -> tuple[Array, Array, Array]:
+        """Items by type, the sums of their probabilities, and where each type ends."""
         items = np.argsort(self.item_types, kind="stable")
-        within = np.cumsum(self.preference[items])
-        return items, within
+        ends = np.cumsum(np.bincount(self.item_types, minlength=self.num_types))
+        return items, np.cumsum(self.preference[items]), ends
 
     def _places_within_types(self) -> Array:
         """(num_items,) each item's place from 0 in a random order of its type's items."""

@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from aprec_like.datasets.base import Dataset
+from aprec_like.datasets.cache import draw_cached
 from aprec_like.datasets.law import Contexts, Mixture, NextItemLaw
 from aprec_like.datasets.truth import Truth
+from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING, Array, Interactions, offsets_of
 
 CHUNK_CELLS = 1 << 26
 """How many (user, item) or (user, position) cells are held while drawing."""
+
+MIN_CACHED_INTERACTIONS = 1_000_000
+"""From about how many interactions on drawn data is kept in the cache: less is drawn again in a second or two."""
+
+MAX_TRUTH_ITEMS = 100_000
+"""The largest catalogue whose every item is given its true probability."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,9 @@ class Lengths:
 
 MOVIELENS_LENGTHS = Lengths(median=96, spread=1.0, minimum=18, maximum=2_277)
 """Like MovieLens-1M: 18 to 2,277 interactions per user, median 96."""
+
+GOWALLA_LENGTHS = Lengths(median=36.7, spread=1.2, minimum=5, maximum=2_175)
+"""Like Gowalla: at least 5 interactions per user, 74 on average, a few users with two thousand."""
 
 STEAM_LENGTHS = Lengths(median=9, spread=0.7, minimum=5, maximum=200)
 """Like Steam: short, 12 interactions per user on average."""
@@ -96,11 +107,20 @@ class Simulated(Dataset):
         return NextItemLaw(self.num_items, self.num_types, self.mixture, self.zipf_exponent, self.seed)
 
     def truth(self) -> Truth:
-        """The true probability of the next item, given the history."""
+        """The true probability of the next item, given the history; raises `InputError` where that is too much work."""
+        if self.num_items > MAX_TRUTH_ITEMS:
+            raise InputError(
+                f"the truth of Simulated gives every item of the catalogue a probability for every user, which is not "
+                f"feasible beyond {MAX_TRUTH_ITEMS:,} items: leave the Oracle out. Received: {self.num_items:,} items"
+            )
         return Truth(self.law, self.has_repeats)
 
     def load(self, data_dir: Path) -> Interactions:
-        """Draw the data; needs no file."""
+        """Draw the data, or find it in the cache; needs no file."""
+        is_large = self.num_users * self.lengths.median >= MIN_CACHED_INTERACTIONS
+        return draw_cached(self, self._draw) if is_large else self._draw()
+
+    def _draw(self) -> Interactions:
         law = self.law
         chunk = max(1, CHUNK_CELLS // (self.lengths.maximum if self.has_repeats else self.num_items))
         parts = [

@@ -1,6 +1,6 @@
 """Models, one file each."""
 
-from aprec_like.models.base import CountingModel, Network, NeuralModel, Scorer
+from aprec_like.models.base import CommonScorer, CountingModel, Network, NeuralModel, Scorer
 from aprec_like.models.bert4rec import BERT4Rec, Masking
 from aprec_like.models.markov import MarkovChain
 from aprec_like.models.matrix_factorisation import MatrixFactorisation
@@ -12,6 +12,7 @@ __all__ = [
     "GSASREC_FLAVOUR",
     "ORIGINAL_FLAVOUR",
     "BERT4Rec",
+    "CommonScorer",
     "CountingModel",
     "Flavour",
     "MarkovChain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from aprec_like.batches import Batch, Examples, Tensor
@@ -17,6 +18,19 @@ class Scorer(ABC):
     @abstractmethod
     def score(self, histories: Histories) -> Tensor | Array:
         """(users, num_items) float32 scores of all items of the catalogue."""
+
+
+class CommonScorer(Scorer):
+    """Scores items the same for everyone."""
+
+    @property
+    @abstractmethod
+    def common_scores(self) -> Array:
+        """(num_items,) float32."""
+
+    def score(self, histories: Histories) -> Array:
+        """The same row for every user."""
+        return np.broadcast_to(self.common_scores, (len(histories), len(self.common_scores)))
 
 
 class CountingModel(ABC):
@@ -64,7 +78,11 @@ class Network(keras.Model):
                 tf.random.experimental.stateless_fold_in(dropout_seed, number, alg="philox")
                 for number in range(len(batch.pieces))
             ]
-        return [self._traced(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
+        # One graph serves all pieces. A single piece goes without: XLA takes the shapes that the gradient of an inner
+        # graph gets from it for values, and would compile the step anew for every step.
+        run = self if len(batch.pieces) == 1 else self._traced
+        states = [run(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
+        return [tf.cast(some, tf.float32) for some in states]
 
     @tf.function(reduce_retracing=True)
     def _traced(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:

@@ -165,7 +165,7 @@ class BERT4RecNetwork(Network):
         """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
         if not self.settings.has_head:
             return states
-        states = self.head_norm(self.head_dense(states))
+        states = tf.cast(self.head_norm(self.head_dense(states)), tf.float32)
         return tf.concat([states, tf.ones_like(states[..., :1])], axis=-1)
 
     def last_states(self, histories: Histories) -> Tensor:
@@ -177,7 +177,7 @@ class BERT4RecNetwork(Network):
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
-        return self.project(self(items, is_last_only=True)[:, 0])
+        return self.project(tf.cast(self(items, is_last_only=True)[:, 0], tf.float32))
 
     @property
     def score_table(self) -> Tensor:

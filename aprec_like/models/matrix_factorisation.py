@@ -82,7 +82,7 @@ class MatrixFactorisationNetwork(Network):
         """(users, dim + 2) the states of the users; their histories are in their vectors."""
         if histories.users is None:
             raise InputError("matrix factorisation recommends only for users seen in training, not for a new history")
-        return self(tf.constant(histories.users)[:, None])[:, 0]
+        return tf.cast(self(tf.constant(histories.users)[:, None])[:, 0], tf.float32)
 
     @property
     def score_table(self) -> Tensor:

@@ -25,6 +25,9 @@ class Oracle(CountingModel):
 
     dataset: Simulated
 
+    def __post_init__(self) -> None:
+        self.dataset.truth()  # refuses catalogues that are too large
+
     def fit(self, known: Interactions) -> Scorer:
         """There is nothing to learn."""
         return OracleScorer(self.dataset.truth())

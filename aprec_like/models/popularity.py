@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprec_like.interactions import Array, Histories, Interactions
-from aprec_like.models.base import CountingModel, Scorer
+from aprec_like.interactions import Array, Interactions
+from aprec_like.models.base import CommonScorer, CountingModel, Scorer
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Popularity(CountingModel):
 
 
 @dataclass(frozen=True, eq=False)
-class PopularityScorer(Scorer):
+class PopularityScorer(CommonScorer):
     """Scores every item by its count.
 
     Args:
@@ -29,6 +29,7 @@ class PopularityScorer(Scorer):
 
     counts: Array
 
-    def score(self, histories: Histories) -> Array:
-        """The same row of counts for every user."""
-        return np.broadcast_to(self.counts.astype(np.float32), (len(histories), len(self.counts)))
+    @property
+    def common_scores(self) -> Array:
+        """The counts."""
+        return self.counts.astype(np.float32)

@@ -160,7 +160,7 @@ class SASRecNetwork(Network):
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
-        return self(items, is_last_only=True)[:, 0]
+        return tf.cast(self(items, is_last_only=True)[:, 0], tf.float32)
 
     @property
     def score_table(self) -> Tensor:

@@ -50,7 +50,7 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 def rows_of(embedding: Any, numbers: Tensor) -> Tensor:
     """(..., dim) rows of a Keras embedding, of which only these are read and only these get a gradient."""
-    return tf.gather(embedding.embeddings.value, numbers)
+    return tf.cast(tf.gather(embedding.embeddings.value, numbers), embedding.compute_dtype)
 
 
 def rounded_length(histories: Histories, longest: int) -> int:

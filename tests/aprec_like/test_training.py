@@ -1,5 +1,6 @@
 import itertools
 import math
+import time
 from dataclasses import replace
 
 import keras
@@ -10,7 +11,7 @@ import tensorflow as tf
 from aprec_like.batches import STATIC, make_batches
 from aprec_like.calibration import optimal_sigmoid, prior_logit
 from aprec_like.losses import BCE, GBCE, Softmax
-from aprec_like.models import ORIGINAL_FLAVOUR, SASRec
+from aprec_like.models import ORIGINAL_FLAVOUR, BERT4Rec, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.objective import make_objective
 from aprec_like.optimizers import Adam
@@ -47,6 +48,40 @@ def recall_at_1(outcome, split):
 def test_the_next_item_on_a_circle_is_learned(split, model, loss, negatives):
     outcome = train(model, loss, SHORT, split, seed=1, negatives=negatives)
     assert recall_at_1(outcome, split) > 0.9  # by chance 0.05
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_mixed_precision_computes_in_16_bits_and_learns_as_well(split, jit_compile):
+    training = replace(SHORT, mixed_precision=True, jit_compile=jit_compile)
+    outcome = train(SMALL, GBCE(8, 0.75), training, split, seed=1)
+    network = outcome.scorer.network
+    assert network(tf.zeros([1, 8], tf.int32)).dtype == tf.bfloat16
+    assert {weight.dtype for weight in network.get_weights()} == {np.dtype(np.float32)}
+    assert recall_at_1(outcome, split) > 0.9
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize("has_head", [False, True])
+def test_every_network_gives_states_in_32_bits_whatever_it_computes_in(split, has_head):
+    model = BERT4Rec(8, 16, 1, 2, 32, is_padding_attended=False, has_head=has_head)
+    outcome = train(model, Softmax(), replace(SHORT, max_epochs=1, mixed_precision=True), split, seed=1)
+    network = outcome.scorer.network
+    assert network(tf.zeros([1, 8], tf.int32)).dtype == tf.bfloat16
+    assert network.last_states(split.test.histories(np.arange(3))).dtype == tf.float32
+
+
+def test_a_compiled_step_is_compiled_once(split):
+    """The first step compiles for seconds, the others take milliseconds."""
+    network = SMALL.build(split.train.num_items)
+    batches = make_batches(split.train, SMALL.examples(), 32, 256, seed=1, num_pieces=STATIC)
+    objective = make_objective(GBCE(8), Negatives(), split.train)
+    step = make_step(network, objective, Adam().build(), 1, batches.element_spec, jit_compile=True)
+    seconds = []
+    for number, batch in enumerate(itertools.islice(batches, 4)):
+        started = time.monotonic()
+        float(step(batch, tf.constant(number, tf.int64)))
+        seconds.append(time.monotonic() - started)
+    assert sum(seconds[1:]) < seconds[0] / 2
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(split):

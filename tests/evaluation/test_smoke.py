@@ -15,6 +15,13 @@ def test_settings_shrink_wherever_they_stand(tmp_path):
     assert small.split.num_validation_users == 64
 
 
+def test_a_simulated_million_of_items_shrinks_and_a_declared_catalogue_stays(tmp_path):
+    assert shrink(load_recipe(Path("recipes/simulated_gowalla.py")), tmp_path).dataset.num_items == 5_000
+    (tmp_path / "globo-full-catalogue.txt").write_text("1 364047\n1 1\n1 2\n")
+    small = shrink(load_recipe(Path("recipes/globo.py")), tmp_path)
+    assert small.dataset.load(tmp_path).num_items == 364_047
+
+
 def test_data_on_disk_is_cut_and_other_data_is_simulated_in_its_likeness(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     recipe = load_recipe(Path("recipes/ml1m_gsasrec.py"))

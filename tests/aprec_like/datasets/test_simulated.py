@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from aprec_like.datasets import Lengths, Mixture, Simulated
-from aprec_like.datasets.law import SUCCESSOR_SHARES, Contexts
+from aprec_like.datasets.law import SUCCESSOR_SHARES, Contexts, NextItemLaw
+from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 
 TINY = Simulated(num_users=50, num_items=8, num_types=3, lengths=Lengths(3, 0.3, 2, 4), seed=5)
@@ -118,6 +119,38 @@ def test_lengths_follow_their_settings():
     lengths = Simulated(5_000, 500, lengths=Lengths(20, 0.5, 10, 60)).load(Path()).lengths
     assert lengths.min() == 10 and lengths.max() == 60
     assert abs(np.median(lengths) - 20) <= 1
+
+
+def test_the_data_of_the_quickstart_stays_as_it_is():
+    dataset = Simulated(
+        num_users=6_000, num_items=2_000, lengths=Lengths(median=25, spread=0.5, minimum=8, maximum=100)
+    )
+    assert dataset.load(Path()).digest() == "08303849c0fbfa9c8d1aef8045c32361df518164db26a7ca71254ab0161da3e8"
+
+
+def test_the_catalogue_is_as_large_as_declared_and_may_be_a_million_items():
+    interactions = Simulated(500, 1_271_638, lengths=Lengths(30, 1.0, 5, 200), has_repeats=True).load(Path())
+    assert interactions.num_items == 1_271_638
+    assert interactions.items.max() < 1_271_638
+    assert 5_000 < len(np.unique(interactions.items)) < interactions.num_interactions
+
+
+def test_large_data_is_drawn_once_and_then_found_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("aprec_like.datasets.simulated.MIN_CACHED_INTERACTIONS", 500)
+    TINY.load(Path())
+    assert not list(tmp_path.rglob("*.npz"))  # small: about 150
+    large = Simulated(200, 8, 3, lengths=Lengths(3, 0.3, 2, 4), seed=5)
+    drawn = large.load(Path())
+    monkeypatch.setattr(NextItemLaw, "draw", lambda *_: pytest.fail("drawn again"))
+    found = large.load(Path())
+    assert found.digest() == drawn.digest()
+    assert found.item_ids.tolist() == drawn.item_ids.tolist()
+
+
+def test_the_truth_of_a_million_items_is_refused():
+    with pytest.raises(InputError, match="leave the Oracle out"):
+        Simulated(num_items=1_271_638).truth()
 
 
 def test_users_are_drawn_in_chunks_of_any_size(monkeypatch):
