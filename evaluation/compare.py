@@ -157,11 +157,12 @@ def _further_tables(
 
 def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: Any) -> None:
     from evaluation import plots
+    from evaluation.drawing import save
     from evaluation.store import encode_name
 
     path = folder / f"{encode_name(contest.title)}-{kind}-{encode_name(metric)}.pdf"
     draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
-    draw(path, metric, *arguments)
+    save(draw(metric, *arguments), path)
     print(path, file=sys.stderr)
 
 

@@ -121,6 +121,10 @@ class ModelFolder:
         """The best items of every user of a finished model."""
         return read_parquet(self.verified("top_items.parquet"))
 
+    def read_history(self) -> pd.DataFrame:
+        """One row per epoch of a finished model; none for a model that only counts."""
+        return pd.read_csv(self.verified("history.csv"))
+
     def verified(self, name: str) -> Path:
         """The path of a file of a finished model, which is what the run wrote."""
         path = self.path / name
@@ -204,6 +208,20 @@ class RunFolder:
     def read_environment(self) -> Json:
         """What the run was made with."""
         return read_sealed(self.path / "environment.json")
+
+    @property
+    def figures_path(self) -> Path:
+        """The folder of figures."""
+        return self.path / "figures"
+
+    @property
+    def report_path(self) -> Path:
+        """The page that shows the run."""
+        return self.path / "report.html"
+
+    def write_report(self, page: str) -> None:
+        """Write the page that shows the run."""
+        write_text(self.report_path, page)
 
     def write_tables(self, tables: dict[str, str]) -> None:
         """Write the files of tables, by name."""

@@ -91,7 +91,7 @@ class _Part:
         is_quoted = has_published and any(cell.published is not None for cell in cells)
         self.published = self.metrics if is_quoted else ()
         self.digits = {metric: digits_for(comparison, metric) for metric in self.metrics}
-        self.quoted_digits = {metric: _quoted_digits(comparison, metric) for metric in self.metrics}
+        self.quoted_digits = {metric: quoted_digits(comparison, metric) for metric in self.metrics}
         self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
 
     def line(self, name: str) -> list[Entry]:
@@ -139,7 +139,11 @@ def differences_table(comparison: Comparison) -> Table:
             texts += [""] * 6
         else:
             texts += [f"{test.difference.mean:+.{digits}f}", "" if cell.relative is None else f"{cell.relative:+.1%}"]
-            texts += [_p(cell.p_corrected), f"{test.effect_size:+.3f}", f"{test.wins:,}/{test.ties:,}/{test.losses:,}"]
+            texts += [
+                p_text(cell.p_corrected),
+                f"{test.effect_size:+.3f}",
+                f"{test.wins:,}/{test.ties:,}/{test.losses:,}",
+            ]
             texts += [f"{cell.detectable:.{digits}f}"]
         if cell.seed_std is not None and cell.seed_share is not None:
             texts += [f"{cell.seed_std:.{digits}f}", f"{cell.seed_share:.0%}"]
@@ -179,7 +183,8 @@ def digits_for(comparison: Comparison, metric: str) -> int:
     return min(MOST_DIGITS, max(2, math.ceil(-math.log10(min(halves))) + 1))
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """A p-value as a reader wants it."""
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
@@ -188,7 +193,7 @@ def _in_order(names: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(name for some in names for name in some))
 
 
-def _quoted_digits(comparison: Comparison, metric: str) -> int:
+def quoted_digits(comparison: Comparison, metric: str) -> int:
     """As many digits as the longest of a metric's quoted numbers: a source's 0.300 is a float's 0.3."""
     published = [row.cells[metric].published for row in comparison.rows]
     numbers = [*published, *(values.get(metric) for values in comparison.literature.values())]

@@ -40,6 +40,8 @@ recipe = Recipe(
     groups={"unsampled": ("BERT4Rec", "SASRec-Softmax"), "sampled": ("SASRec", "gSASRec")},
     evaluation=Evaluation(metrics=(Recall(1), Recall(10), NDCG(10)), exclude_seen=True),
     seeds=(1,),
+    # The paper has SASRec at 0.131 here and, as the cell k=1, t=0 of its grid, at 0.126; and gSASRec 9.47 % above
+    # BERT4Rec, which these rounded numbers have at 9.3 %.
     published={
         "Popularity": {"Recall@1": 0.005, "Recall@10": 0.036, "NDCG@10": 0.017},
         "MF-BPR": {"Recall@1": 0.010, "Recall@10": 0.075, "NDCG@10": 0.037},

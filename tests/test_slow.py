@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from aprec_like.calibration import Predictions, confidence_curve
 from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
+from evaluation.contestants import read_contest
+from evaluation.lab import read_subjects, read_truths, top_gap
+from evaluation.scoring import full_gaps
+from evaluation.store import RunFolder
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,6 +48,23 @@ def test_no_model_beats_the_oracle_over_five_seeds(tmp_path):
     for model in ("SASRec", "gSASRec"):
         mean = sum(mean_ndcg(results, model, seed) for seed in range(1, 6)) / 5
         assert mean_ndcg(results, "Popularity") < mean < mean_ndcg(results, "Oracle")
+
+
+@pytest.mark.slow
+def test_calibrated_gsasrec_predicts_the_truth_of_simulated_users_and_sasrec_does_not(tmp_path):
+    """At 80 % of the Oracle's NDCG@10 and more, ten times nearer to the truth, and as Theorem 1 says at every K."""
+    results = run("simulated_overconfidence", tmp_path, "--only", "SASRec", "gSASRec, t=1", "Oracle")
+    assert mean_ndcg(results, "gSASRec, t=1") > 0.8 * mean_ndcg(results, "Oracle")
+    contest = read_contest([RunFolder(results)])
+    subjects = {subject.name: subject for subject in read_subjects(contest)}
+    truths = read_truths(contest, list(subjects.values()))
+    gsasrec = subjects["gSASRec, t=1"]
+    assert 10 * top_gap(gsasrec, truths) < top_gap(subjects["SASRec"], truths)
+    expected = Predictions(gsasrec.law.optimal_sigmoid(truths[gsasrec.name]), gsasrec.predictions.is_target)
+    assert confidence_curve(gsasrec.predictions)[0] == pytest.approx(confidence_curve(expected)[0], rel=0.2)
+    gaps = full_gaps(contest)
+    assert gaps["gSASRec, t=1"].top == pytest.approx(top_gap(gsasrec, truths), rel=1e-3)
+    assert gaps["Oracle"].divergence < 1e-6 < 10 * gaps["gSASRec, t=1"].catalogue < gaps["SASRec"].catalogue
 
 
 @pytest.mark.slow

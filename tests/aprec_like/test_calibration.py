@@ -1,12 +1,24 @@
-"""Theorem 1 of the gSASRec paper, by gradient descent on the sampled loss with free logits and a known P."""
+"""Theorem 1 of the gSASRec paper, by gradient descent on the sampled loss with free logits and a known P; and what
+predictions are worth, by hand and on drawn targets."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from statsmodels.stats.proportion import proportion_confint
 
-from aprec_like.calibration import optimal_sigmoid, prior_logit
+from aprec_like.calibration import (
+    Predictions,
+    SampledSoftmaxProbability,
+    confidence_curve,
+    optimal_sigmoid,
+    prior_logit,
+    reliability,
+    softmax_probability,
+    truth_gap,
+)
 from aprec_like.losses import BCE, GBCE
+from aprec_like.metrics import Precision
 from aprec_like.negatives import Negatives
 from tests.conftest import interactions_from
 
@@ -83,3 +95,65 @@ def test_the_prior_is_the_logit_of_an_average_item():
         optimal_sigmoid(1 / 3_416, GBCE(256, 0.75), 3_416, Negatives(reject_positive=True))
     )
     assert prior_logit(BCE(1), 1_000, Negatives(reject_positive=True)) == pytest.approx(0.0)
+
+
+def test_sampled_softmax_means_what_its_formula_says_of_average_negatives():
+    """Four items with e^s = 1, 1, 2, 4 (mean 2), three negatives: 4 / (4 + 3 * 2) = 0.4."""
+    scores, logsumexps = np.log([[1.0, 1.0, 2.0, 4.0]]), np.log([8.0])
+    found = SampledSoftmaxProbability(3, 4)(scores, logsumexps)
+    assert found == pytest.approx(np.array([[1 / 7, 1 / 7, 2 / 8, 4 / 10]]))
+    rejecting = SampledSoftmaxProbability(3, 4, rejects_positive=True)(scores, logsumexps)
+    assert rejecting[0, 3] == pytest.approx(4 / (4 + 3 * (1 + 1 + 2) / 3))
+    exact = SampledSoftmaxProbability(2, 4, rejects_positive=True, is_corrected=True)(scores, logsumexps)
+    assert exact == pytest.approx(softmax_probability(scores, logsumexps))
+
+
+def test_the_sum_of_sampled_softmax_is_bounded_from_its_best_items():
+    random = np.random.default_rng(0)
+    scores = np.sort(random.normal(scale=2, size=(50, 300)))[:, ::-1]
+    logsumexps = np.log(np.exp(scores).sum(axis=1))
+    probability = SampledSoftmaxProbability(16, 300)
+    sums = probability(scores, logsumexps).sum(axis=1)
+    bounds = probability.largest_sums(scores[:, :100], logsumexps)
+    assert (sums <= bounds).all() and bounds == pytest.approx(sums, rel=0.1)
+    assert probability.largest_sums(scores, logsumexps) == pytest.approx(sums)
+
+
+def made_predictions(num_users=2_000, depth=30, power=1.0):
+    """Targets drawn by the true probabilities; what is predicted is a power of them."""
+    random = np.random.default_rng(1)
+    truth = -np.sort(-random.dirichlet(np.full(depth, 0.3), size=num_users), axis=1)
+    targets = (random.random(num_users)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1)
+    return Predictions(truth**power, np.arange(depth) == targets[:, None]), targets + 1
+
+
+def test_the_confidence_curve_has_the_precision_of_the_metric():
+    predictions, ranks = made_predictions()
+    predicted, precision = confidence_curve(predictions)
+    for k in (1, 7, 30):
+        assert precision[k - 1] == pytest.approx(Precision(k).per_user(ranks).mean())
+        assert predicted[k - 1] == pytest.approx(predictions.probabilities[:, :k].mean())
+    short = Predictions(np.array([[0.5, np.nan], [0.3, 0.1]]), np.array([[True, False], [False, True]]))
+    assert confidence_curve(short)[0] == pytest.approx([0.4, 0.3])
+    assert confidence_curve(short)[1] == pytest.approx([0.5, 0.5])
+
+
+def test_calibrated_predictions_are_reliable_and_overconfident_ones_are_not():
+    honest, overconfident = (reliability(made_predictions(power=power)[0]) for power in (1.0, 0.3))
+    assert honest.counts.sum() == 60_000
+    inside = (honest.low <= honest.predicted) & (honest.predicted <= honest.high)
+    assert inside.mean() >= 0.8
+    assert honest.expected_error < 0.003 < 0.1 < overconfident.expected_error
+    top = honest.observed[-1]
+    expected = proportion_confint(round(top * honest.counts[-1]), honest.counts[-1], method="wilson")
+    assert (honest.low[-1], honest.high[-1]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_gap_to_the_truth_by_hand():
+    truth = np.array([[0.5, 0.5, 0.0]])
+    predicted = np.array([[1.0, 0.5, 0.5]])
+    gap = truth_gap(predicted, truth, np.array([[0, 1]]))
+    assert gap.top == pytest.approx(0.25)
+    assert gap.catalogue == pytest.approx(1 / 3)
+    assert gap.divergence == pytest.approx(0.5 * np.log(0.5 / 0.5) + 0.5 * np.log(0.5 / 0.25))
+    assert truth_gap(truth, truth, np.array([[0, 1]])).divergence == pytest.approx(0.0)

@@ -1,0 +1,139 @@
+"""Show a run: every figure as PDF and PNG, and one page of HTML that opens from disk and needs nothing else.
+
+python -m evaluation.report results/ml1m_gsasrec
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaluation.command import DONE, EXIT_CODES, import_tensorflow, run_command
+
+if TYPE_CHECKING:
+    from aprec_like.interactions import Array
+    from evaluation.comparison import Comparison
+    from evaluation.contestants import Contest
+    from evaluation.figures import Illustration
+    from evaluation.lab import Subject
+    from evaluation.layout import Table
+    from evaluation.page import Html
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.report",
+        description="Draw the figures of a run into RUN/figures and write RUN/report.html: one page with results, "
+        "tests, the paper's numbers, learning curves, calibration, data, settings, budgets and citations. Also while "
+        "the run goes on: what is finished is shown.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a results folder")
+    parser.add_argument(
+        "--user", metavar="ID", help="whose predicted probabilities are shown (default: as in the paper)"
+    )
+    parser.add_argument(
+        "--truth",
+        action="store_true",
+        help="of simulated data: compare the probabilities of all items with the true ones, for which the models are "
+        "asked again (needs their weights and TensorFlow)",
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Write figures and page."""
+    arguments = parse_arguments()
+    from evaluation.comparison import compare_models
+    from evaluation.contestants import read_contest
+    from evaluation.figures import illustrate, write_figures
+    from evaluation.lab import calibration_table, read_subjects
+    from evaluation.store import RunFolder
+
+    run = RunFolder(arguments.run)
+    contest = read_contest([run])
+    comparison = compare_models(contest)
+    subjects = read_subjects(contest)
+    truths = _truths(contest, subjects)
+    tables = [calibration_table(subjects, truths)] if subjects else []
+    if arguments.truth:
+        tables.append(_truth_table(contest))
+    illustrations = list(illustrate(contest, comparison, subjects, truths, arguments.user))
+    write_figures(run, illustrations)
+    run.write_report(make_page(contest, comparison, illustrations, tables))
+    for illustration in illustrations:
+        if illustration.name.startswith("grid"):
+            print(illustration.caption, file=sys.stderr)
+    print(run.report_path)
+    return DONE
+
+
+def _truths(contest: Contest, subjects: Sequence[Subject]) -> Mapping[str, Array] | None:
+    """The true probabilities, if they can be had: a page without them is better than none."""
+    from aprec_like.errors import InputError
+    from evaluation.lab import read_truths
+
+    try:
+        return read_truths(contest, subjects)
+    except InputError as error:
+        print(f"not compared with the truth: {error}", file=sys.stderr)
+        return None
+
+
+def make_page(
+    contest: Contest, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
+) -> str:
+    """The page of a run."""
+    from evaluation import cards, sections
+    from evaluation.page import figures, joined, table_of, whole_page
+
+    def drawn(section: str) -> Html:
+        return figures([one for one in illustrations if one.section == section])
+
+    run, paper = contest.runs[0], sections.paper(comparison)
+    parts = [
+        ("summary", "Summary", sections.summary(contest, comparison)),
+        ("results", "Results", joined([sections.results(contest, comparison), drawn("results")])),
+    ]
+    if len(comparison.rows) > 1:
+        parts.append(("pairs", "Pairs", joined([drawn("pairs"), sections.pairs(contest, comparison)])))
+    if paper is not None:
+        parts.append(("paper", "Paper", paper))
+    if contest.contestants:
+        parts.append(("training", "Training", drawn("training")))
+    if calibration:
+        parts.append(("calibration", "Calibration", joined([*map(table_of, calibration), drawn("calibration")])))
+    parts.append(("dataset", "Data", joined([cards.dataset_card(run), drawn("dataset")])))
+    parts.append(("models", "Models", cards.models(contest)))
+    parts.append(("environment", "Environment", cards.environment(run)))
+    parts.append(("cite", "Cite", sections.citation(contest, comparison)))
+    return whole_page(f"{contest.title}: results", sections.header_of(contest), parts)
+
+
+def _truth_table(contest: Contest) -> Table:
+    from evaluation.layout import Table
+
+    import_tensorflow()
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each network is traced once, which it takes for a loop
+    from evaluation.scoring import full_gaps
+
+    lines = [
+        [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}"]
+        for name, gap in full_gaps(contest).items()
+    ]
+    return Table(
+        "truth",
+        ["Model", "|p - P| top 10", "|p - P| catalogue", "KL"],
+        [lines],
+        "Predicted against true probabilities: mean distance over each user's first 10 items and over the whole "
+        "catalogue, and the divergence KL(P || p / sum p), which judges the shape alone.",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

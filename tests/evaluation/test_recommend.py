@@ -1,0 +1,157 @@
+"""Asking finished models again: the scores are those of the stored weights, and the folder's code is never run."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aprec_like.datasets import CSVFile
+from aprec_like.errors import InputError
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.models import BERT4Rec, MarkovChain, Popularity, SASRec
+from aprec_like.ranking import NetworkScorer
+from aprec_like.recipe import MFBPR, Recipe, Trained, describe
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Training
+from evaluation import recommend
+from evaluation.experiment import prepare_devices
+from evaluation.restore import DATA_CLASSES, load_split, restore
+from evaluation.runner import describe_data, describe_items
+from evaluation.scoring import load_scorer
+from evaluation.store import RunFolder
+from tests.conftest import circle_sequences
+
+NAMES = np.array([f"item-{chr(97 + number)}" for number in range(20)])
+TITLES = [f"Film {number // 2} ({1990 + number})" for number in range(20)]
+MODELS = {
+    "gSASRec": Trained(SASRec(max_length=8, embedding_dim=8), GBCE(4, 0.5), Training(), prior_start=True),
+    "BERT4Rec": Trained(
+        BERT4Rec(max_length=8, embedding_dim=8, feed_forward_dim=16, has_head=True), Softmax(), Training()
+    ),
+    "Popularity": Popularity(),
+    "Markov": MarkovChain(),
+    "MF": MFBPR(embedding_dim=4),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run whose networks have random weights, and the scorers that they were saved from."""
+    folder = tmp_path_factory.mktemp("recommend")
+    rows = [(user, NAMES[item]) for user, items in enumerate(circle_sequences(200)) for item in items]
+    pd.DataFrame(rows, columns=["user", "item"]).to_csv(folder / "circle.csv", index=False)
+    recipe = Recipe(CSVFile("circle.csv", user="user", item="item"), MODELS, split=LeaveOneOut(50))
+    interactions = recipe.load(folder)
+    split = recipe.split.split(interactions)
+    run = RunFolder(folder / "circle")
+    run.write_recipe(b"raise SystemExit('the code of a results folder was run')", describe(recipe))
+    run.write_items(describe_items(split).assign(title=TITLES))
+    run.write_dataset(describe_data(recipe, interactions, split))
+    prepare_devices()
+    scorers = {name: model.fit(split.test.known) for name, model in MODELS.items() if not isinstance(model, Trained)}
+    for name, model in MODELS.items():
+        if isinstance(model, Trained):
+            offset = -1.5 if model.prior_start else None
+            network = model.model.build(20, num_users=200, logit_offset=offset)
+            scorers[name] = NetworkScorer(network)
+            run.model(name, 1).weights_path.parent.mkdir(parents=True)
+            network.save_weights(run.model(name, 1).weights_path)
+        run.model(name, 1).finish(seconds_to_best=0.0)
+    return folder, run, split, scorers
+
+
+@pytest.mark.parametrize("name", ["gSASRec", "BERT4Rec", "Popularity", "Markov"])
+def test_a_model_scores_as_it_did_when_it_was_stored(made, name):
+    folder, run, split, scorers = made
+    histories = split.test.histories(np.arange(30))
+    again = load_scorer(run, name, None, folder).score(histories)
+    np.testing.assert_allclose(again, scorers[name].score(histories), rtol=1e-5)
+
+
+def ask(made, monkeypatch, capsys, *options):
+    folder, run, *_ = made
+    monkeypatch.setattr("sys.argv", ["recommend", str(run.path), "--data", str(folder), *options])
+    code = recommend.run_command(recommend.main)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_recommendations_are_the_best_unseen_items_with_their_probabilities(made, monkeypatch, capsys):
+    _, _, split, scorers = made
+    history = ["item-c", "Film 2 (1995)", "item-d"]
+    code, out, _ = ask(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4", "--json")
+    answer = json.loads(out)
+    assert code == 0 and [item["item"] for item in answer["history"]] == ["item-c", "item-f", "item-d"]
+    places = np.array([2, 5, 3], np.int32)
+    histories = type(split.test.histories())(places, np.array([0, 3]))
+    scores = np.asarray(scorers["gSASRec"].score(histories))[0]
+    expected = [place for place in np.argsort(-scores) if place not in places][:4]
+    assert [item["item"] for item in answer["recommendations"]] == list(NAMES[expected])
+    sigmoids = 1 / (1 + np.exp(-scores[expected]))
+    assert [item["probability"] for item in answer["recommendations"]] == pytest.approx(list(sigmoids), rel=1e-5)
+    code, out, _ = ask(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4")
+    assert [line.split()[2] for line in out.splitlines()[2:]] == list(NAMES[expected])
+
+
+def test_counting_models_recommend_too_and_all_but_the_seen_at_most(made, monkeypatch, capsys):
+    code, out, _ = ask(made, monkeypatch, capsys, "--model", "Markov", "--items", "item-g", "-k", "99", "--json")
+    found = json.loads(out)["recommendations"]
+    assert code == 0 and found[0]["item"] == "item-h"  # the next on the circle
+    assert len(found) == 19 and "probability" not in found[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model", "MF", "--items", "item-a"), "knows only the users of its training"),
+        (("--model", "None", "--items", "item-a"), "no finished model 'None'; finished are"),
+        (("--model", "Markov", "--items", "item-a", "--seed", "7"), "the seeds 1, not with 7"),
+        (("--model", "Markov", "--items", "flim 3 (1996)"), "did you mean item-g Film 3 (1996)"),
+        (("--model", "Markov", "--items", "film 3"), "several items are called 'film 3': item-g Film 3 (1996); item-h"),
+        (("--model", "Markov", "--items", "item-a", "--data", "nowhere"), "not in nowhere; name their folder"),
+    ],
+)
+def test_what_can_not_be_answered_is_said_in_one_line(made, monkeypatch, capsys, options, message):
+    code, out, err = ask(made, monkeypatch, capsys, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_titles_are_found_in_any_case_and_without_their_year():
+    catalogue = pd.DataFrame({"item": [1, 2, 3], "title": ["Toy Story (1995)", "Heat (1995)", "Heat (1986)"]})
+    assert recommend.find_items(catalogue, ["toy story", "3", "HEAT (1995)"]).tolist() == [0, 2, 1]
+    untitled = catalogue[["item"]]
+    with pytest.raises(InputError, match="no item 'Heat'; ids are such as 1, 2, 3"):
+        recommend.find_items(untitled, ["Heat"])
+
+
+def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_path):
+    folder, run, *_ = made
+    other = RunFolder(tmp_path / "other")
+    settings = run.read_recipe()
+    settings["models"]["gSASRec"]["model"]["embedding_dim"] = 16
+    other.write_recipe(b"", settings)
+    other.write_items(run.read_items())
+    other.write_dataset(run.read_dataset())
+    target = other.model("gSASRec", 1)
+    target.finish(seconds_to_best=0.0)
+    with pytest.raises(InputError, match="is missing"):
+        load_scorer(other, "gSASRec", None, folder)
+    target.weights_path.parent.mkdir(parents=True)
+    target.weights_path.write_bytes(run.model("gSASRec", 1).weights_path.read_bytes())
+    with pytest.raises(InputError, match="are not the weights of SASRec"):
+        load_scorer(other, "gSASRec", None, folder)
+    target.weights_path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match="are not the weights"):
+        load_scorer(other, "gSASRec", None, folder)
+
+
+def test_settings_come_back_as_they_were_and_unknown_classes_are_refused(made):
+    folder, run, split, _ = made
+    settings = run.read_recipe()
+    assert restore(settings["dataset"], DATA_CLASSES) == CSVFile("circle.csv", user="user", item="item")
+    assert load_split(run, folder).digest() == split.digest()
+    for value in ({"class": "Popen", "args": "x"}, {"class": ["SASRec"]}, {"class": "LeaveOneOut", "no_field": 1}):
+        with pytest.raises(InputError, match=r"recipe\.json has settings"):
+            restore(value, DATA_CLASSES)

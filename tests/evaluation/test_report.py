@@ -1,0 +1,223 @@
+"""The page of a run: whole, escaped, self-contained; in a browser where there is one."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from aprec_like.datasets import Lengths, Simulated
+from aprec_like.recipe import describe
+from evaluation import report
+from evaluation.cards import as_code, is_underfit
+from evaluation.citations import ENTRIES, WORKS, works_of
+from evaluation.page import Html, element, html
+from tests.browser import browser, is_installed
+from tests.evaluation.made_runs import GRID, MIXED, make_run
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+EVIL = "<script>alert(1)</script> & \"quotes\" 'all'"
+
+
+class Page(HTMLParser):
+    """What tests ask of a page: that every tag is closed, its texts, attributes, and tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.attributes, self.ids, self.texts, self.scripts, self.tables = [], [], [], [], 0, []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.scripts += tag == "script"
+        self.attributes += [(tag, *attribute) for attribute in attributes]
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.attributes += [(tag, *attribute) for attribute in attributes]
+        self.ids += [value for name, value in attributes if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
+
+
+def write_report(run, monkeypatch, *options):
+    monkeypatch.setattr("sys.argv", ["report", str(run.path), *options])
+    assert report.run_command(report.main) == 0
+    return run.report_path.read_text()
+
+
+def write_whole(path, **settings):
+    published = {"SASRec": {"NDCG@10": 0.9}}
+    return make_run(path, published=published, literature={"Quoted <i>": {"NDCG@10": 0.3}}, **settings)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run with names that would break a careless page, its page, and the text of the page."""
+    models = MIXED | {EVIL: MIXED["SASRec"]}
+    run = write_whole(tmp_path_factory.mktemp("report") / "made", models=models)
+    run.model("Popularity", 1).write_status("failed", reason="out of <memory>")
+    with pytest.MonkeyPatch.context() as patch:
+        text = write_report(run, patch)
+    return run, Page(text), text
+
+
+def test_the_page_is_whole_and_shows_every_section(made):
+    _, page, text = made
+    sections = ["summary", "results", "pairs", "paper", "training", "calibration", "dataset", "models", "environment"]
+    assert [identifier for identifier in page.ids if identifier in (*sections, "cite")] == [*sections, "cite"]
+    assert len(set(page.ids)) == len(page.ids)
+    assert len(text) < 3_000_000
+    assert text.count("<svg") == len(list((made[0].figures_path).glob("*.png"))) == 7
+
+
+def test_the_page_asks_for_nothing_from_anywhere(made):
+    _, page, text = made
+    assert page.scripts == 1
+    for _, name, value in page.attributes:
+        if name in ("src", "href", "xlink:href", "action", "data"):
+            assert value.startswith(("#", "data:image/png;base64,")), value
+    assert "default-src 'none'" in text
+    assert not re.search(r"url\((?!#)|@import", text)
+
+
+def test_what_comes_from_data_is_escaped(made):
+    _, page, text = made
+    assert "<script>alert" not in text
+    assert any(EVIL in row[0] for row in page.tables[0])
+    for raw in ("<memory>", "a <note>", "<fast>", "Quoted <i>", "<t>"):
+        assert raw not in text and any(raw in data for data in page.texts), raw
+    assert html("a < b") == "a &lt; b" and html(Html("<b>")) == "<b>"
+    assert element("p", '"', class_='"').text == '<p class="&quot;">&quot;</p>'
+
+
+def test_the_tables_have_means_intervals_stars_the_paper_and_budgets(made):
+    run, page, _ = made
+    header, *rows = page.tables[0]
+    papers = ["Recall@1 (paper)", "NDCG@10 (paper)"]
+    assert header == ["Model", "Recall@1", "NDCG@10", *papers, "Minutes"]
+    sasrec = next(row for row in rows if row[0].strip() == "SASRec")
+    mean = run.model("SASRec", 1).read_per_user()["NDCG@10"].mean()
+    assert re.fullmatch(rf"{mean:.4f}\*0\.\d+ to 0\.\d+|{mean:.3f}\*0\.\d+ to 0\.\d+", sasrec[2])
+    assert sasrec[3:] == ["", "0.9", "2.0"]
+    assert all(len(row) == len(header) for row in rows)
+    assert rows[-1] == ["Quoted <i> (quoted)", "", "", "", "0.3", ""]
+    budgets = next(table for table in page.tables if "Memory, GiB" in table[0])
+    sasrec = next(row for row in budgets if row[0].strip() == "SASRec")
+    assert sasrec[1:] == ["2.0", "2.7", "4", "5", "max epochs", "1.50", "1"]
+    verdicts = next(table for table in page.tables if table[0][-1] == "Verdict")
+    assert verdicts[1][0] == "SASRec" and verdicts[1][-1] == "off"
+
+
+def test_unfinished_models_are_remarks(made):
+    text = " ".join(made[1].texts)
+    assert "Popularity, seed 1: failed: out of <memory>" in text
+    assert "5 of 6 models finished" in text
+
+
+def test_a_run_of_which_nothing_is_finished_has_a_page_too(tmp_path, monkeypatch):
+    run = make_run(tmp_path / "young")
+    for name in MIXED:
+        run.model(name, 1).write_status("running")
+    text = write_report(run, monkeypatch)
+    assert "No model has finished yet." in Page(text).texts
+    assert "0 of 5 models finished" in text
+
+
+def test_a_simulator_that_has_changed_costs_the_truth_but_not_the_page(tmp_path, monkeypatch, capsys):
+    data = describe(Simulated(num_users=100, num_items=50, lengths=Lengths(8, 0.3, 4, 20)))
+    run = make_run(tmp_path / "old", {"SASRec": MIXED["SASRec"]}, dataset=data)
+    text = write_report(run, monkeypatch)
+    assert "not compared with the truth" in capsys.readouterr().err
+    assert "Predicted@1" in text and "|p - P|" not in text
+
+
+def test_exactly_what_was_used_is_cited():
+    keys = works_of({"dataset": {"class": "Simulated"}, "models": {"a": MIXED["gSASRec <t> & $k$"]}})
+    assert keys == ["petrov2023gsasrec", "kang2018sasrec"]
+    assert works_of({"dataset": {"class": "Gowalla"}, "models": {}}) == ["cho2011friendship"]
+    assert {key for keys in WORKS.values() for key in keys} == set(ENTRIES)
+    for key, entry in ENTRIES.items():
+        assert entry.split("{", 1)[1].startswith(f"{key},") and entry.count("{") == entry.count("}")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"best_epoch": 30, "epochs": 30, "best_validation": 0.1, "stopped_by": "max_epochs"}, True),
+        ({"best_epoch": 27, "epochs": 30, "best_validation": 0.1, "stopped_by": "time_limit"}, False),
+        ({"best_epoch": 28, "epochs": 30, "best_validation": 0.1, "stopped_by": "time_limit"}, True),
+        ({"best_epoch": 29, "epochs": 30, "best_validation": 0.1, "stopped_by": "early_stopping"}, False),
+        ({"best_epoch": 20, "epochs": 20, "best_validation": None, "stopped_by": "max_epochs"}, False),
+        ({}, False),
+    ],
+)
+def test_a_model_is_underfit_if_its_budget_ended_while_it_improved(status, expected):
+    assert is_underfit(status) is expected
+
+
+def test_settings_are_shown_as_python():
+    assert as_code({"class": "A", "b": [1, None], "c": {"class": "D", "e": "f"}}) == "A(b=[1, None], c=D(e='f'))"
+    assert as_code({"class": "A", "c": {"class": "D"}}, depth=0) == "A(\n    c=D(),\n)"
+
+
+def test_a_folder_that_is_none_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
+    assert report.run_command(report.main) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_report_needs_no_tensorflow(tmp_path):
+    run = make_run(tmp_path / "made", {"Popularity": MIXED["Popularity"]})
+    code = (
+        f"import sys; sys.argv = ['report', {str(run.path)!r}]\n"
+        "from evaluation import report; assert report.main() == 0\n"
+        "assert 'tensorflow' not in sys.modules and 'keras' not in sys.modules"
+    )
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_installed(), reason="needs chromium and chromedriver")
+def test_in_a_browser_the_page_sorts_fits_a_phone_and_logs_no_error(tmp_path, monkeypatch):
+    runs = [write_whole(tmp_path / "mixed"), make_run(tmp_path / "grid", GRID)]
+    for run in runs:
+        write_report(run, monkeypatch)
+    firsts = "return Array.from(document.querySelector('#results tbody').rows, row => row.cells[0].textContent)"
+    values = "return Array.from(document.querySelector('#results tbody').rows, row => row.cells[2].dataset.value)"
+    click = "document.querySelectorAll('#results thead button')[{}].click()"
+    with browser(tmp_path / "profile") as opened:
+        for width in (1280, 390):
+            for run in runs:
+                opened.open(run.report_path, width)
+                assert opened.run("return document.documentElement.scrollWidth") <= width
+        opened.open(runs[0].report_path, 1280)
+        before = opened.run(firsts)
+        opened.run(click.format(2))
+        down = opened.run(firsts)
+        means = [float(value) for value in opened.run(values)]
+        assert means == sorted(means, reverse=True) and sorted(down) == sorted(before)
+        opened.run(click.format(2))
+        assert opened.run(firsts) == down[::-1]
+        opened.run(click.format(0))
+        assert opened.run(firsts) == sorted(before, key=str.casefold)
+        opened.run("document.querySelector('button.copy').click()")
+        assert opened.errors() == []
