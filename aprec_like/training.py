@@ -115,7 +115,8 @@ def make_step(
     def step(batch: Batch, number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             value = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
-        gradients = tape.gradient(value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        weights = [variable.value for variable in variables]
+        gradients = tape.gradient(value, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         if not isinstance(optimizer, LazyAdam):
             # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]

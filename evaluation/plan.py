@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,12 +77,22 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     activations = batch_size * model.activations_per_case()
     targets = batch_size * model.targets_per_case()
     if not isinstance(loss, SampledLoss):
-        output = 3 * targets * sizes.items
+        # The table's gradient is made in parts, put together and extended by the rows of special tokens.
+        output = 2 * sizes.items * model.embedding_dim + 4 * chunk_numbers()
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
     else:
         output = targets * loss.num_negatives + 4 * chunk_numbers()
     return BYTES * (weights + activations + output)
+
+
+def batch_size_within(trained: Trained, sizes: Sizes, memory: float) -> int | None:
+    """The largest power of two of sequences per step that fits into this many bytes, if any does."""
+    for exponent in range(trained.training.batch_size.bit_length() - 1, -1, -1):
+        smaller = replace(trained, training=replace(trained.training, batch_size=1 << exponent))
+        if predict_memory(smaller, sizes) <= memory:
+            return 1 << exponent
+    return None
 
 
 def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes) -> int:

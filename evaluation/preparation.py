@@ -14,21 +14,24 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.checkpoints import has_checkpoint
+from aprec_like.chunks import has_gpu
 from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, remove_parts
 from aprec_like.interactions import Interactions
-from aprec_like.recipe import Recipe, describe
+from aprec_like.recipe import Recipe, Trained, describe
 from aprec_like.splits import Split, TemporalSplit, leakage_of_leave_one_out
 from evaluation.documents import Json
-from evaluation.environment import describe_environment
-from evaluation.plan import predict_disk
+from evaluation.environment import describe_environment, memory_bytes
+from evaluation.plan import batch_size_within, memory_savers, predict_disk, predict_memory
 from evaluation.store import ModelFolder, RunFolder, check_names
 
 SHARED_SETTINGS = ("dataset", "filters", "split", "evaluation")
 """What all models of a run have in common; results made with other ones can't stand in the same table."""
 
 SECONDS_PER_DAY = 86_400
+TENSORFLOW_BYTES = 1 << 30
+"""About what TensorFlow and a small dataset take before any model does."""
 
 Job = tuple[str, int]
 """A model's name and a seed."""
@@ -77,7 +80,10 @@ def prepare(
         old = _check_unchanged(run, settings, data.description, kept)
         settings["models"] |= {name: was for name, was in old.items() if name in kept}
     pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
-    _check_disk(run, recipe, data, [name for name, _ in pending])
+    names, of_data = [name for name, _ in pending], data.interactions
+    sizes = Sizes(of_data.num_users, of_data.num_items, of_data.num_interactions)
+    _check_disk(run, recipe, sizes, names)
+    _check_memory(recipe, sizes, names)
     # First of all, so that results of old settings never stand beside the new ones.
     for name, seed in redone:
         run.model(name, seed).remove()
@@ -108,14 +114,30 @@ def _is_kept(folder: ModelFolder) -> bool:
     return state == "finished" or (state != "failed" and has_checkpoint(folder.checkpoint_path))
 
 
-def _check_disk(run: RunFolder, recipe: Recipe, data: Data, names: Sequence[str]) -> None:
+def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
     """There must be room for what is still to be written."""
-    sizes = Sizes(data.interactions.num_users, data.interactions.num_items, data.interactions.num_interactions)
     needed, free = predict_disk(recipe, names, sizes), shutil.disk_usage(run.path).free
     if names and needed > free:
         raise StorageError(
             f"{run.path}: this run needs about {needed / 2**30:.2f} GiB on disk, and {free / 2**30:.2f} GiB are free; "
             f"make room, or choose another disk with --results DIR"
+        )
+
+
+def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
+    """A model must fit into memory, TensorFlow beside it; a GPU's own memory is not looked at."""
+    available = memory_bytes()
+    if available is None or has_gpu():
+        return
+    for name in dict.fromkeys(names):
+        model = recipe.models[name]
+        if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available - TENSORFLOW_BYTES:
+            continue
+        fitting = batch_size_within(model, sizes, available - TENSORFLOW_BYTES)
+        hint = f"batch_size={fitting} would fit" if fitting else f"what helps: {memory_savers(model)}"
+        raise InputError(
+            f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and this machine has "
+            f"{available / 2**30:.1f} GiB; {hint}; --only runs the other models"
         )
 
 

@@ -10,7 +10,8 @@ from aprec_like.negatives import Negatives
 from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
-from evaluation.plan import memory_savers, predict_disk
+from evaluation import preparation
+from evaluation.plan import memory_savers, predict_disk, predict_memory
 from evaluation.preparation import prepare, read_data
 from evaluation.store import RunFolder
 
@@ -101,3 +102,21 @@ def test_only_settings_that_a_model_has_are_said_to_save_memory():
     full = memory_savers(Trained(SMALL, Softmax(), Training()))
     assert "sampled loss" in full and "num_negatives" not in full and "max_length" in full
     assert "max_length" not in memory_savers(Trained(MatrixFactorisation(), BCE(1), Training()))
+
+
+def test_a_model_that_memory_cannot_hold_is_refused_with_what_would_fit(run, monkeypatch):
+    sizes = Sizes(200, 20, 1_400)
+    needed = predict_memory(RECIPE.models["SASRec"], sizes)
+    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + needed - 1)
+    with pytest.raises(InputError, match=r"SASRec needs about .* GiB of memory .* batch_size=64 would fit"):
+        prepared(run)
+    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + 1)
+    with pytest.raises(InputError, match="what helps: a smaller batch_size"):
+        prepared(run)
+    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + needed)
+    assert prepared(run) == JOBS
+
+
+def test_a_softmax_over_a_million_items_is_planned_without_all_its_logits():
+    trained = Trained(SASRec(), Softmax(), Training(batch_size=16))
+    assert 3 < predict_memory(trained, Sizes(86_168, 1_271_638, 6_400_000)) / 2**30 < 9
