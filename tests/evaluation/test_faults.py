@@ -185,7 +185,12 @@ def test_a_run_killed_at_any_moment_gives_the_same_bytes(expected, tmp_path, nam
     wait_until(process, lambda: MOMENTS[moment](run, name))
     time.sleep(random.Random(f"{name} {moment}").uniform(0, DELAYS.get(moment, 0.0)))
     kill(process)
-    assert run.status(name)["state"] in ("none", "running", "finished"), run.status(name)
+    state = run.status(name)["state"]
+    assert state in ("none", "running", "finished")
     run.finish(*options)
     assert run.results(name) == expected.results(name)
+    if moment == "in the middle":
+        assert "goes on from epoch" in run.log(name)
+    if moment == "while ranking":
+        assert state == "finished" or "was trained already: 8 epochs" in run.log(name)
     assert not list(run.folder.rglob(".part-*"))
