@@ -56,7 +56,14 @@ class Run:
     def start(self, *options: str) -> subprocess.Popen:
         where = ["--data", str(self.folder), "--results", str(self.folder)]
         command = [sys.executable, "-m", "evaluation.run", str(self.folder / "faults.py"), *where, *options]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run in the background
+        )
 
     def finish(self, *options: str) -> str:
         process = self.start(*options)
