@@ -38,8 +38,9 @@ class StopFlag:
 
     def listen(self) -> None:
         """Heed signals and the end of the runner from now on; the runner starts a process with signals held back."""
-        for number in SIGNALS:
-            signal.signal(number, self._receive)
+        signal.signal(signal.SIGTERM, self._receive)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a script's job in the background
+            signal.signal(signal.SIGINT, self._receive)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         threading.Thread(target=_leave_with_the_runner, daemon=True).start()
 
@@ -71,11 +72,9 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
     and left; a further Ctrl-C kills it.
     """
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=descriptors)
     try:
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=descriptors)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
-    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept)  # a signal that was held back is raised here
         return process.wait()
     except (KeyboardInterrupt, Interrupted):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

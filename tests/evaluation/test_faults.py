@@ -56,7 +56,14 @@ class Run:
     def start(self, *options: str) -> subprocess.Popen:
         where = ["--data", str(self.folder), "--results", str(self.folder)]
         command = [sys.executable, "-m", "evaluation.run", str(self.folder / "faults.py"), *where, *options]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run in the background
+        )
 
     def finish(self, *options: str) -> str:
         process = self.start(*options)
@@ -185,7 +192,12 @@ def test_a_run_killed_at_any_moment_gives_the_same_bytes(expected, tmp_path, nam
     wait_until(process, lambda: MOMENTS[moment](run, name))
     time.sleep(random.Random(f"{name} {moment}").uniform(0, DELAYS.get(moment, 0.0)))
     kill(process)
-    assert run.status(name)["state"] in ("none", "running", "finished"), run.status(name)
+    state = run.status(name)["state"]
+    assert state in ("none", "running", "finished")
     run.finish(*options)
     assert run.results(name) == expected.results(name)
+    if moment == "in the middle":
+        assert "goes on from epoch" in run.log(name)
+    if moment == "while ranking":
+        assert state == "finished" or "was trained already: 8 epochs" in run.log(name)
     assert not list(run.folder.rglob(".part-*"))

@@ -31,10 +31,16 @@ sys.exit(stop.exit_code)
 """
 
 
-def start(before="", heeds=True):
+def start(before="", heeds=True, sigint=signal.SIG_DFL):
     command = [sys.executable, "-c", RUNNER, MODEL.format(before=before, heeds=heeds)]
     return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, sigint),
     )
 
 
@@ -69,6 +75,16 @@ def test_sigterm_only_asks_however_often():
     assert process.stdout.readline() == "ready\n"
     for _ in range(3):
         os.killpg(process.pid, signal.SIGTERM)
+    assert ended(process) == (143, ["saved"])
+
+
+def test_a_job_in_the_background_of_a_script_ignores_ctrl_c_and_heeds_sigterm():
+    process = start(sigint=signal.SIG_IGN)
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.3)
+    process.terminate()
     assert ended(process) == (143, ["saved"])
 
 
