@@ -240,13 +240,14 @@ def make_batches(
     *,
     with_replacement: bool = False,
     first_epoch: int = 0,
+    first_step: int = 0,
     num_pieces: int | None = None,
 ) -> tf.data.Dataset:
     """Endless batches, one epoch after the other, each epoch in a fresh random order of the cases.
 
-    Batch i of epoch e is a pure function of (seed, e, i), so that a run can go on from any epoch. Everything
-    is gathered in the graph from flat arrays; nothing is done in Python per user or per batch. Cases left over
-    after the last whole batch sit the epoch out. With replacement, every batch draws its cases anew instead.
+    Batch i of epoch e is a pure function of (seed, e, i), so that a run can go on from any step of any epoch.
+    Everything is gathered in the graph from flat arrays; nothing is done in Python per user or per batch. Cases left
+    over after the last whole batch sit the epoch out. With replacement, every batch draws its cases anew instead.
     A batch comes in `num_pieces` pieces of similar length, by default as many as pay; STATIC gives it the one shape
     that XLA needs.
     """
@@ -277,4 +278,5 @@ def make_batches(
         return examples.make(data, cases, seed, num_pieces)
 
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
-    return epochs.flat_map(cases_of_epoch).map(batch, num_parallel_calls=2, deterministic=True).prefetch(4)
+    chosen = epochs.flat_map(cases_of_epoch).skip(first_step)
+    return chosen.map(batch, num_parallel_calls=2, deterministic=True).prefetch(4)

@@ -11,4 +11,9 @@ it busy."""
 
 def chunk_numbers() -> int:
     """How many numbers to hold at once on this machine."""
-    return CHUNK_NUMBERS["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
+    return CHUNK_NUMBERS["GPU" if has_gpu() else "CPU"]
+
+
+def has_gpu() -> bool:
+    """Whether TensorFlow computes on a GPU; asking initialises none."""
+    return bool(tf.config.get_visible_devices("GPU"))

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
-from aprec_like.chunks import chunk_numbers
+from aprec_like.chunks import chunk_numbers, has_gpu
 from aprec_like.losses import SampledLoss
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 100
@@ -143,7 +143,7 @@ def _from_gathered_rows(
 
 def _outer_sums(factors: Tensor, states: Tensor, rows: Tensor, num_rows: int) -> Tensor:
     """(num_rows, dim) with factors[i, j] * states[i] added to row rows[i, j], for all i and j."""
-    if states.shape[0] is not None or tf.config.list_logical_devices("GPU"):
+    if states.shape[0] is not None or has_gpu():
         # XLA has no sparse product, and a GPU none that is deterministic.
         products = tf.reshape(factors[:, :, None] * states[:, None, :], [-1, states.shape[1]])
         return tf.math.unsorted_segment_sum(products, tf.reshape(rows, [-1]), num_rows)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import sys
 import traceback
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,12 +224,13 @@ def load_recipe(path: Path) -> Recipe:
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: {error.args[0]}") from error
     _check_repeated_keys(path, tree)
-    spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise InputError(f"{path}: a recipe is a Python file, NAME.py")
-    module = importlib.util.module_from_spec(spec)
+    module = types.ModuleType(f"recipe_{path.stem}")
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        # Not by an import, which may find bytecode of an earlier version beside the file.
+        exec(compile(tree, str(path), "exec"), module.__dict__)
     except Exception as error:  # whatever the user's own code raises is the user's to read, in one line
         raise InputError(f"{_place(path, error)}: {_message(error)}") from error
     if not isinstance(recipe := getattr(module, "recipe", None), Recipe):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -15,15 +17,17 @@ import tensorflow as tf
 
 from aprec_like.batches import STATIC, Batch, Tensor, make_batches, steps_per_epoch
 from aprec_like.calibration import prior_logit
-from aprec_like.interactions import Array
+from aprec_like.checkpoints import Checkpoints, Variables
 from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss
 from aprec_like.metrics import NDCG, Metric
 from aprec_like.models import Network, NeuralModel
 from aprec_like.negatives import Negatives
 from aprec_like.objective import Objective, make_objective
 from aprec_like.optimizers import Adagrad, Adam, LazyAdam
-from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
+from aprec_like.ranking import NetworkScorer, rank
+from aprec_like.session import Session, Step, named_variables
 from aprec_like.splits import Split
+from aprec_like.training_state import EpochRecord, Progress, TrainingState
 
 Loss = SampledLoss | FullLoss
 
@@ -78,27 +82,6 @@ class Training:
             raise ValueError("Training that learns the validation targets cannot stop early by them")
 
 
-@dataclass(frozen=True)
-class EpochRecord:
-    """One row of a training history; `seconds` from the start of training to the end of this epoch's validation."""
-
-    epoch: int
-    loss: float
-    validation: float | None
-    is_best: bool
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where training stands, for a display. `value` is the mean loss of the epoch's steps so far."""
-
-    epoch: int
-    step: int
-    steps_per_epoch: int
-    loss: float
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
     """A trained network (the weights of its best epoch, or of the last without validation) and how it got there."""
@@ -106,14 +89,13 @@ class TrainingOutcome:
     scorer: NetworkScorer
     history: list[EpochRecord]
     stopped_by: str
+    seconds_before: float = 0.0
+    """Of training before the checkpoint that it went on from."""
 
     @property
     def best(self) -> EpochRecord:
         """The epoch whose weights the network has."""
         return next((record for record in reversed(self.history) if record.is_best), self.history[-1])
-
-
-Step = Callable[[Batch, Tensor], Tensor]
 
 
 def make_step(
@@ -133,7 +115,8 @@ def make_step(
     def step(batch: Batch, number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             value = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
-        gradients = tape.gradient(value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        weights = [variable.value for variable in variables]
+        gradients = tape.gradient(value, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         if not isinstance(optimizer, LazyAdam):
             # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
@@ -141,27 +124,6 @@ def make_step(
         return value
 
     return step
-
-
-class BestWeights:
-    """The weights of the best epoch so far, and whether it is time to stop. Knows nothing of networks or metrics."""
-
-    def __init__(self, patience: int) -> None:
-        self.patience = patience
-        self.value = -math.inf
-        self.epoch = -1
-        self.weights: list[Array] = []
-
-    def offer(self, epoch: int, value: float, weights: Callable[[], list[Array]]) -> bool:
-        """Keep the weights if the value is strictly better; says whether it was."""
-        if not value > self.value:
-            return False
-        self.value, self.epoch, self.weights = value, epoch, weights()
-        return True
-
-    def is_patience_over(self, epoch: int) -> bool:
-        """Whether `patience` epochs have passed since the best one."""
-        return epoch - self.epoch >= self.patience
 
 
 def train(
@@ -175,10 +137,15 @@ def train(
     prior_start: bool = False,
     exclude_seen: bool = True,
     time_limit: float = math.inf,
+    checkpoints: Checkpoints | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
     on_step: Callable[[Progress], None] = lambda progress: None,
     on_epoch: Callable[[EpochRecord], None] = lambda record: None,
 ) -> TrainingOutcome:
     """Train a model on `split.train` until validation stops improving, and give it the weights of its best epoch.
+
+    With checkpoints, a training that was cut off goes on where it last saved its state, and ends with the weights that
+    it would have had: everything random is a function of the seed and the number of the step.
 
     Args:
         model: the architecture.
@@ -189,12 +156,17 @@ def train(
         negatives: the law of the negatives, for sampled losses.
         prior_start: start all logits at what is right for an item of which nothing is known.
         exclude_seen: whether validation leaves out the items of a user's history.
-        time_limit: seconds of training, after which the epoch under way is validated and training ends.
+        time_limit: seconds of training, over all its starts, after which the epoch under way is validated and training
+            ends.
+        checkpoints: where to keep the state; without them it is lost with the process.
+        is_stopping: asked after every step and between chunks of users; once true, the state is saved and
+            `StoppedError` raised.
         on_step: called now and then within an epoch.
         on_epoch: called after every epoch.
 
     Raises:
         NotFiniteError: if the loss or a score is not finite.
+        StoppedError: if it was asked to stop.
     """
     keras.utils.set_random_seed(seed)
     negatives = negatives or Negatives()
@@ -205,43 +177,81 @@ def train(
     objective = make_objective(loss, negatives, data)
     sizes = (training.batch_size, training.max_steps_per_epoch)
     examples = model.examples()
-    batches = make_batches(
-        data,
-        examples,
-        *sizes,
-        seed,
-        with_replacement=training.with_replacement,
-        num_pieces=STATIC if training.jit_compile else None,
-    )
-    optimizer = training.optimizer.build()
-    step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
-    stream = iter(batches)
     steps = steps_per_epoch(len(examples.cases(data)), *sizes)
+    optimizer = training.optimizer.build()
     scorer = NetworkScorer(network)
     stopping = training.early_stopping
-    best = BestWeights(stopping.patience if stopping else 1)
-    history: list[EpochRecord] = []
-    stopped_by = "max_epochs"
-    started = time.monotonic()
-    deadline = started + time_limit
-    for epoch in range(1, training.max_epochs + 1):
-        mean_loss = _run_epoch(step, stream, epoch, steps, deadline, on_step)
-        validation, is_best = None, False
-        if stopping:
-            ranks = rank(scorer, split.validation, exclude_seen=exclude_seen).ranks
-            validation = float(np.mean(stopping.metric.per_user(ranks)))
-            is_best = best.offer(epoch, validation, network.get_weights)
-        history.append(EpochRecord(epoch, mean_loss, validation, is_best, time.monotonic() - started))
-        on_epoch(history[-1])
-        if time.monotonic() >= deadline:
-            stopped_by = "time_limit"
-            break
-        if stopping and best.is_patience_over(epoch):
-            stopped_by = "early_stopping"
-            break
-    if stopping:
-        network.set_weights(best.weights)
-    return TrainingOutcome(scorer, history, stopped_by)
+    with tempfile.TemporaryDirectory() as temporary:
+        checkpoints = checkpoints or Checkpoints(Path(temporary), fingerprint=None)
+        saved = checkpoints.load()
+        state = TrainingState.from_json(saved.facts) if saved else TrainingState()
+        seconds_before = state.seconds
+        batches = make_batches(
+            data,
+            examples,
+            *sizes,
+            seed,
+            with_replacement=training.with_replacement,
+            first_epoch=state.epoch - 1,
+            first_step=state.step,
+            num_pieces=STATIC if training.jit_compile else None,
+        )
+        step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
+        weights, variables = variables_of(network, optimizer)
+        if saved:
+            saved.restore(variables)
+            checkpoints.say(_place(state))
+        session = Session(state, variables, checkpoints, time_limit, is_stopping)
+        stream = iter(batches)
+        while state.stopped_by is None:
+            mean_loss = session.run_epoch(step, stream, steps, on_step)
+            validation = None
+            if stopping:
+                rankings = rank(
+                    scorer, split.validation, exclude_seen=exclude_seen, on_progress=lambda done: session.heed()
+                )
+                validation = float(np.mean(stopping.metric.per_user(rankings.ranks)))
+            record = session.end_epoch(mean_loss, validation, weights)
+            state.stopped_by = _reason_to_stop(training, session)
+            if state.stopped_by or session.is_save_due(0.0):
+                session.save()
+            on_epoch(record)
+        if state.best_weights:
+            checkpoints.restore_best(state.best_weights, weights)
+    return TrainingOutcome(scorer, state.history, state.stopped_by, seconds_before)
+
+
+def variables_of(network: Network, optimizer: Any) -> tuple[Variables, Variables]:
+    """The weights of a network, and with its optimiser's variables all arrays of a training's state, by name."""
+    weights = named_variables("weights", network.variables)
+    return weights, weights | named_variables("optimizer", optimizer.variables)
+
+
+def seconds_to_save(network: Network, optimizer: Any, folder: Path) -> float:
+    """How long one save after a best epoch takes: the state and the best weights, written to a folder and removed."""
+    weights, variables = variables_of(network, optimizer)
+    state = TrainingState()
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        checkpoints = Checkpoints(Path(temporary), fingerprint={})
+        started = time.monotonic()
+        state.best_weights = checkpoints.save_best(state.epoch, weights)
+        checkpoints.save(state.as_json(), variables)
+        return time.monotonic() - started
+
+
+def _place(state: TrainingState) -> str:
+    if state.stopped_by:
+        return f"was trained already: {len(state.history)} epochs"
+    return f"goes on from epoch {state.epoch}, step {state.step}"
+
+
+def _reason_to_stop(training: Training, session: Session) -> str | None:
+    """What ends training after an epoch, if anything does."""
+    if session.is_time_over:
+        return "time_limit"
+    if training.early_stopping and session.state.is_patience_over(training.early_stopping.patience):
+        return "early_stopping"
+    return "max_epochs" if len(session.state.history) >= training.max_epochs else None
 
 
 @contextmanager
@@ -259,27 +269,3 @@ def _first_logit(loss: Loss, num_items: int, negatives: Negatives) -> float:
     if not isinstance(loss, BinaryLoss):
         raise ValueError(f"prior_start needs a binary loss, such as GBCE. Received: {loss}")
     return prior_logit(loss, num_items, negatives)
-
-
-STEPS_BETWEEN_LOOKS = 16
-"""How often the loss is brought to the host, which waits for the device."""
-
-
-def _run_epoch(
-    step: Step, batches: Any, epoch: int, steps: int, deadline: float, on_step: Callable[[Progress], None]
-) -> float:
-    """The mean loss of one epoch, cut short at the deadline."""
-    first = (epoch - 1) * steps
-    total = tf.zeros([])
-    done = 0
-    for done in range(1, steps + 1):
-        total += step(next(batches), tf.constant(first + done - 1, tf.int64))
-        is_over = time.monotonic() >= deadline
-        if done % STEPS_BETWEEN_LOOKS == 0 or done == steps or is_over:
-            mean = float(total) / done
-            if not math.isfinite(mean):
-                raise NotFiniteError(f"the loss is not finite in epoch {epoch}; a smaller learning rate may help")
-            on_step(Progress(epoch, done, steps, mean))
-        if is_over:
-            break
-    return float(total) / done

@@ -11,10 +11,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from evaluation.command import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
 
 Measured = dict[str, float]
+
+MEMORY_OF = {"step": "peak_memory_gib", "ranking": "ranking_memory_gib"}
+"""What the peak memory of a measurement is called."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -33,6 +37,13 @@ def parse_arguments() -> argparse.Namespace:
         "--data", type=Path, metavar="DIR", help="data folder (default: $APREC_LIKE_DATA, else a cache folder)"
     )
     parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps to measure, after two (default: 8)")
+    parser.add_argument(
+        "--growth",
+        type=Path,
+        metavar="DIR",
+        help="instead, measure how a step grows with the catalogue (to 1.3 million items), the length of sequences and "
+        "the number of negatives, on random data; a table, and the figure growth.pdf and .png in this folder",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     arguments = parser.parse_args()
     if arguments.steps < 1:
@@ -52,43 +63,81 @@ def main() -> int:
     if unknown := [name for name in arguments.only or [] if name not in recipe.models]:
         raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
     load = [round(value, 2) for value in os.getloadavg()]
-    models, has_failed = {}, False
-    for name in arguments.only or recipe.models:
-        models[name], is_whole = _measure_model(arguments.recipe, name, data_dir, arguments.steps)
-        has_failed |= not is_whole
+    names = arguments.only or list(recipe.models)
+    if arguments.growth:
+        models, has_failed, text = _grow(recipe, names, arguments)
+    else:
+        models, has_failed = {}, False
+        for name in names:
+            models[name], is_whole = _measure_model(arguments.recipe, name, data_dir, arguments.steps)
+            has_failed |= not is_whole
+        text = _as_text(models)
     if arguments.json:
         print(json.dumps({"models": models, "load_average": load}, indent=2))
     else:
-        print(_as_text(models), end="")
+        print(text, end="")
         print(f"\nload average before: {', '.join(map(str, load))}")
     return FAILED if has_failed else DONE
+
+
+def _grow(recipe: Any, names: list[str], arguments: argparse.Namespace) -> tuple[Any, bool, str]:
+    """The cost of a step of every trained model at all sizes, whether any measurement failed, and a table."""
+    from aprec_like.recipe import Trained
+    from evaluation.growth import draw_growth, growth_table, sizes_for
+    from evaluation.layout import as_text
+
+    measured: Any = {}
+    has_failed = False
+    for name in names:
+        if not isinstance(recipe.models[name], Trained):
+            continue
+        measured[name] = {}
+        for size in sizes_for(recipe.models[name]):
+            print(f"{name}: {size.value:,} {size.varied}", file=sys.stderr, flush=True)
+            options = {"recipe": str(arguments.recipe), "model": name, "steps": arguments.steps}
+            values = _measured(options | {"size": [size.varied, size.value]})
+            if values is None:
+                has_failed = True
+                continue
+            measured[name].setdefault(size.varied, {})[size.value] = values
+    for ending in ("pdf", "png"):
+        draw_growth(arguments.growth / f"growth.{ending}", measured)
+    return measured, has_failed, as_text(growth_table(measured))
+
+
+def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | None:
+    """What a process of its own measures; `None` if it failed.
+
+    Naive code runs as a plain script would, without the settings of the allocator that are ours.
+    """
+    from evaluation.worker import environment_for
+
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation.measure", json.dumps(options)],
+        stdout=subprocess.PIPE,
+        env=os.environ.copy() if is_naive else environment_for(os.environ),
+        check=False,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def _measure_model(recipe: Path, name: str, data_dir: Path, steps: int) -> tuple[Measured, bool]:
     """All measurements of a model, and whether none failed."""
     from evaluation.measure import KINDS
-    from evaluation.worker import environment_for
 
     measured: Measured = {}
     is_whole = True
     for kind in KINDS:
         print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
         options = {"recipe": str(recipe), "model": name, "data": str(data_dir), "steps": steps, "kind": kind}
-        # The naive ones run as a plain script would, without the settings of the allocator that are ours.
-        done = subprocess.run(
-            [sys.executable, "-m", "evaluation.measure", json.dumps(options)],
-            stdout=subprocess.PIPE,
-            env=os.environ.copy() if kind.startswith("naive") else environment_for(os.environ),
-            check=False,
-        )
-        if done.returncode != 0:
+        values = _measured(options, is_naive=kind.startswith("naive"))
+        if values is None:
             is_whole = False
             continue
-        values = json.loads(done.stdout)
         memory = values.pop("peak_memory_gib", None)
         measured |= values
-        if memory is not None and not kind.startswith("naive"):
-            measured["peak_memory_gib" if kind == "step" else "ranking_memory_gib"] = memory
+        if memory is not None and kind in MEMORY_OF:
+            measured[MEMORY_OF[kind]] = memory
     return _with_shares(measured), is_whole
 
 
@@ -104,12 +153,13 @@ def _with_shares(measured: Measured) -> Measured:
         steps = measured.pop("steps_per_epoch")
         validation = measured.pop("validation_users") / measured["users_per_second"]
         waiting, working = steps * measured["input_seconds"], steps * measured["step_seconds"]
-        whole = waiting + working + validation
+        whole = waiting + working + validation + measured["save_seconds"]
         measured |= {
             "epoch_seconds": whole,
             "input_share": waiting / whole,
             "step_share": working / whole,
             "validation_share": validation / whole,
+            "save_share": measured["save_seconds"] / whole,
         }
     return measured
 
@@ -121,10 +171,12 @@ def _as_text(models: dict[str, Measured]) -> str:
         "Step, s": ("step_seconds", "{:.3f}"),
         "naive, s": ("naive_step_seconds", "{:.3f}"),
         "ratio": ("step_ratio", "{:.1f}"),
+        "Network, s": ("encoder_seconds", "{:.3f}"),
         "Targets/s": ("tokens_per_second", "{:,.0f}"),
         "Memory, GiB": ("peak_memory_gib", "{:.2f}"),
         "Input": ("input_share", "{:.1%}"),
         "Validation": ("validation_share", "{:.1%}"),
+        "Saving": ("save_share", "{:.1%}"),
         "Users/s": ("users_per_second", "{:,.0f}"),
         "naive": ("naive_users_per_second", "{:,.0f}"),
         "ratio ": ("ranking_ratio", "{:.1f}"),

@@ -9,9 +9,10 @@ import numpy as np
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from evaluation.contestants import Contest, Contestant
+from evaluation.documents import Json
 from evaluation.page import Html, details, element, facts, grid, joined
 from evaluation.restore import DATA_CLASSES, restore
-from evaluation.store import Json, RunFolder
+from evaluation.store import RunFolder
 
 LATE = 0.9
 """A best epoch after this share of all epochs means that the model was still learning when its budget ended."""

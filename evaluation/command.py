@@ -8,9 +8,20 @@ from collections.abc import Callable
 
 from aprec_like.errors import InputError
 
-DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
-EXIT_CODES = "exit codes: 0 done, 1 a model or a check failed, 2 the input is wrong, 130 interrupted"
+EXIT_CODES = (
+    "exit codes: 0 done, 1 a model or a check failed, 2 the input is wrong, or results are in use or can't "
+    "be written, 130 interrupted by Ctrl-C, 143 by SIGTERM"
+)
+
+
+class Interrupted(BaseException):
+    """A signal asks the command to leave, with this exit code and a line on standard error."""
+
+    def __init__(self, code: int = INTERRUPTED, message: str = "interrupted") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def run_command(main: Callable[[], int]) -> int:
@@ -23,6 +34,9 @@ def run_command(main: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Interrupted as request:
+        print(request, file=sys.stderr)
+        return request.code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

@@ -167,10 +167,11 @@ def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: An
 
 
 def _export(contests: list[Contest], folder: Path) -> None:
+    from evaluation.store import encode_name
     from evaluation.trec import export_results
 
     for contest in contests:
-        for path in export_results(contest, folder if len(contests) == 1 else folder / contest.title):
+        for path in export_results(contest, folder if len(contests) == 1 else folder / encode_name(contest.title)):
             print(path, file=sys.stderr)
 
 

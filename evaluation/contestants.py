@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import Array
-from evaluation.store import Json, ModelFolder, RunFolder
+from evaluation.documents import Json
+from evaluation.store import ModelFolder, RunFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,8 @@ def _read_run(run: RunFolder, metrics: tuple[str, ...]) -> Contest:
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
     contestants, remarks, cases = _read_models(run, settings, metrics or available)
-    return Contest(run.path.name, contestants, metrics or available, cases, settings, remarks, (run,))
+    title = unquote(run.path.resolve().name)
+    return Contest(title, contestants, metrics or available, cases, settings, remarks, (run,))
 
 
 def _read_models(

@@ -16,7 +16,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from evaluation.store import write_figure
+from evaluation.documents import write_figure
 
 INK = "#1b1d21"
 """The colour of text and axes; the page replaces it by its own, which is light on dark."""

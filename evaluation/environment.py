@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import aprec_like
-from evaluation.store import Json
+from evaluation.documents import Json
 
 PACKAGES = ("tensorflow", "keras", "numpy", "pandas", "pyarrow", "scipy", "statsmodels")
 
@@ -23,7 +23,7 @@ def describe_environment() -> Json:
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gib": _memory_gib(),
+        "memory_gib": round(memory / 2**30, 1) if (memory := memory_bytes()) else None,
     }
 
 
@@ -36,7 +36,11 @@ def _processor() -> str:
     )
 
 
-def _memory_gib() -> float | None:
+def memory_bytes() -> int | None:
+    """The memory that processes here may use: the machine's, or less where a container has a limit."""
     if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
-    return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.exists() else "max"
+    return min(machine, int(text)) if text.isdecimal() else machine

@@ -5,22 +5,27 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import tensorflow as tf
 
+from aprec_like.checkpoints import Checkpoints, remove_checkpoints
 from aprec_like.interactions import PADDING, Interactions
 from aprec_like.models import CountingModel, Scorer
 from aprec_like.ranking import Rankings, rank
-from aprec_like.recipe import Evaluation, Recipe, Trained, sampled_name
+from aprec_like.recipe import Evaluation, Recipe, Trained, describe, sampled_name
+from aprec_like.session import StoppedError
 from aprec_like.splits import Split
-from aprec_like.training import EpochRecord, train
+from aprec_like.training import train
+from aprec_like.training_state import EpochRecord
+from evaluation.documents import Json
 from evaluation.progress import Display, as_duration
 from evaluation.significance import mean_interval
-from evaluation.store import Json, ModelFolder
+from evaluation.store import ModelFolder
 
 
 def run_model(
@@ -31,50 +36,85 @@ def run_model(
     folder: ModelFolder,
     display: Display,
     time_limit: float,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Load, split, train, rank, measure, store."""
+    """Load, split, train, rank, measure, store.
+
+    Goes on where it was stopped or killed before. Raises `StoppedError` soon after `is_stopping` says so.
+    """
     started = time.monotonic()
+
+    def heed() -> None:
+        if is_stopping():
+            raise StoppedError("before the end")
+
+    def on_rank(done: int) -> None:
+        display.on_rank(done, len(split.test))
+        heed()
+
     interactions = recipe.load(data_dir)
     split = recipe.split.split(interactions)
-    scorer, history, training_status = _train(recipe, name, seed, split, folder, display, time_limit)
+    heed()
+    trained = _train(recipe, name, seed, interactions, split, folder, display, time_limit, is_stopping)
+    heed()
     candidates = recipe.evaluation.candidates
     rankings = rank(
-        scorer,
+        trained.scorer,
         split.test,
         exclude_seen=recipe.evaluation.exclude_seen,
         depth=recipe.evaluation.depth,
         candidates=candidates.draw(split.train, split.test) if candidates else None,
-        on_progress=lambda done: display.on_rank(done, len(split.test)),
+        on_progress=on_rank,
     )
     per_user = tabulate_users(rankings, split, recipe.evaluation)
-    folder.write_history(history)
+    folder.write_history(as_frame(trained.history))
     folder.write_per_user(per_user)
     folder.write_top_items(tabulate_top_items(rankings, split, interactions))
     folder.write_metrics(summarise(per_user, recipe.evaluation))
+    seconds = time.monotonic() - started + trained.seconds_before
     folder.finish(
-        **training_status,
-        seconds_total=time.monotonic() - started,
+        **trained.status,
+        seconds_total=seconds,
         peak_memory_gib=_peak_memory_gib(),
         devices=[device.device_type for device in tf.config.list_logical_devices()],
     )
-    display.say(f"finished in {as_duration(time.monotonic() - started)}")
+    remove_checkpoints(folder.checkpoint_path)
+    display.say(f"finished in {as_duration(seconds)}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """A scorer, the history of its training, what status.json says of it, and seconds of training in earlier starts."""
+
+    scorer: Scorer
+    history: list[EpochRecord]
+    status: Json
+    seconds_before: float = 0.0
 
 
 def _train(
     recipe: Recipe,
     name: str,
     seed: int,
+    interactions: Interactions,
     split: Split,
     folder: ModelFolder,
     display: Display,
     time_limit: float,
-) -> tuple[Scorer, pd.DataFrame, Json]:
-    """A scorer, the history of its training, and what status.json says of it."""
+    is_stopping: Callable[[], bool],
+) -> _Trained:
     model = recipe.models[name]
     started = time.monotonic()
     if isinstance(model, CountingModel):
         scorer = model.fit(split.test.known)
-        return scorer, as_frame([]), {"seconds_to_best": time.monotonic() - started}
+        return _Trained(scorer, [], {"seconds_to_best": time.monotonic() - started})
+    fingerprint = {
+        "model": describe(model),
+        "seed": seed,
+        "data": interactions.digest(),
+        "split": [describe(recipe.split), split.digest()],
+        "exclude_seen": recipe.evaluation.exclude_seen,
+    }
     outcome = train(
         model.model,
         model.loss,
@@ -85,24 +125,22 @@ def _train(
         prior_start=model.prior_start,
         exclude_seen=recipe.evaluation.exclude_seen,
         time_limit=time_limit,
+        checkpoints=Checkpoints(folder.checkpoint_path, fingerprint, display.say),
+        is_stopping=is_stopping,
         on_step=display.on_step,
         on_epoch=display.on_epoch,
     )
-    folder.weights_path.parent.mkdir(parents=True, exist_ok=True)
-    outcome.scorer.network.save_weights(folder.weights_path)
+    folder.write_weights(outcome.scorer.network.save_weights)
     best = outcome.best
     display.say(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
-    return (
-        outcome.scorer,
-        as_frame(outcome.history),
-        {
-            "seconds_to_best": best.seconds,
-            "best_epoch": best.epoch,
-            "best_validation": best.validation,
-            "epochs": len(outcome.history),
-            "stopped_by": outcome.stopped_by,
-        },
-    )
+    status = {
+        "seconds_to_best": best.seconds,
+        "best_epoch": best.epoch,
+        "best_validation": best.validation,
+        "epochs": len(outcome.history),
+        "stopped_by": outcome.stopped_by,
+    }
+    return _Trained(outcome.scorer, outcome.history, status, outcome.seconds_before)
 
 
 def as_frame(history: list[EpochRecord]) -> pd.DataFrame:

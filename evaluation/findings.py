@@ -13,9 +13,9 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Array
 from evaluation.comparison import Comparison, Rules
 from evaluation.contestants import Contest, Contestant
+from evaluation.documents import Json
 from evaluation.layout import Entry, Line, Table
 from evaluation.significance import TEST_NAMES, Interval, PairedTest, correct, mean_interval, paired_test
-from evaluation.store import Json
 
 CLOSE = 0.05
 """A relative difference to a paper's number up to which ours is called close."""

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from aprec_like.interactions import Interactions
+from evaluation.documents import write_figure
 from evaluation.layout import Table
-from evaluation.store import write_figure
 
 SWEEPS: dict[str, tuple[int, ...]] = {
     "items": (1_000, 10_000, 100_000, 1_271_638),

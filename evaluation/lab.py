@@ -23,9 +23,9 @@ from aprec_like.calibration import (
 from aprec_like.datasets import Simulated
 from aprec_like.interactions import PADDING, Array
 from evaluation.contestants import Contest, Contestant
+from evaluation.documents import Json
 from evaluation.layout import Table
 from evaluation.restore import DATA_CLASSES, load_split, restore
-from evaluation.store import Json
 
 CHUNK_CELLS = 1 << 22
 """How many true probabilities are held at once."""

@@ -22,6 +22,7 @@ LATEX_SPECIALS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
+MARKDOWN_SPECIALS = {"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "[": "\\[", "<": "&lt;"}
 LATEX_MARKS = {"*": "*", "†": r"$^\dagger$"}
 
 
@@ -68,7 +69,7 @@ def as_text(table: Table) -> str:
     signs = {"best": ">", "second": "+", None: ""}
 
     def cell(entry: Entry | str) -> str:
-        return entry if isinstance(entry, str) else signs[entry.emphasis] + entry.text + entry.mark
+        return _printable(entry if isinstance(entry, str) else signs[entry.emphasis] + entry.text + entry.mark)
 
     blocks = [[list(table.header)], *[[[cell(entry) for entry in line] for line in block] for block in table.filled]]
     widths = [max(map(len, column)) for column in zip(*itertools.chain(*blocks), strict=True)]
@@ -77,7 +78,7 @@ def as_text(table: Table) -> str:
     heading = [_heading(table.spans, widths)] if table.spans else []
     lines[0] = heading + lines[0]
     note = table.caption.replace("best in bold, second underlined", "> best, + second")
-    notes = [note, *table.remarks] if note else list(table.remarks)
+    notes = [_printable(text) for text in (note, *table.remarks) if text]
     body = _ruled(lines, "-" * len(lines[0][-1]))
     return "\n".join(line.rstrip() for line in [*body, *([""] if notes else []), *notes]) + "\n"
 
@@ -125,7 +126,7 @@ def as_latex(table: Table) -> str:
     return "\n".join(
         [
             r"\begin{table}",
-            *(f"% {remark}" for remark in table.remarks),
+            *(f"% {_printable(remark)}" for remark in table.remarks),
             r"\centering",
             rf"\caption{{{caption}}}",
             rf"\label{{tab:{label}}}",
@@ -155,7 +156,7 @@ RENDERERS: dict[str, Callable[[Table], str]] = {"text": as_text, "markdown": as_
 
 def escape_latex(text: str) -> str:
     """Text with LaTeX's special characters escaped."""
-    return "".join(LATEX_SPECIALS.get(character, character) for character in text)
+    return "".join(LATEX_SPECIALS.get(character, character) for character in _printable(text))
 
 
 def _latex_spans(spans: Sequence[tuple[str, int]]) -> list[str]:
@@ -197,4 +198,9 @@ def _ruled(blocks: Sequence[Sequence[str]], rule: str) -> list[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+    return "".join(MARKDOWN_SPECIALS.get(character, character) for character in _printable(text))
+
+
+def _printable(text: str) -> str:
+    """Text in one line and without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in text)

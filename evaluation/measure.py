@@ -7,18 +7,21 @@ import json
 import math
 import resource
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from aprec_like.interactions import Interactions
 from evaluation.command import DONE, import_tensorflow, run_command
+from evaluation.growth import Size
 
 WARM_UP_STEPS = 2
 MAX_RANKED_USERS = 2_048
 NAIVE_CHUNK_USERS = 128
-KINDS = ("step", "naive_step", "ranking", "naive_ranking")
+KINDS = ("step", "encoder", "naive_step", "ranking", "naive_ranking")
 
 
 def measure(kind: str, recipe_path: Path, name: str, data_dir: Path, num_steps: int) -> dict[str, float]:
@@ -33,26 +36,82 @@ def measure(kind: str, recipe_path: Path, name: str, data_dir: Path, num_steps: 
         values = _measure_ranking(recipe, model, split)
     elif isinstance(model, Trained):
         values = _MEASURES[kind](recipe, model, split, num_steps)
-    return values | {"peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20} if values else {}
+    return values | {"peak_memory_gib": _peak_memory_gib()} if values else {}
+
+
+def measure_size(recipe_path: Path, name: str, size: Size, num_steps: int) -> dict[str, float]:
+    """Seconds per step and memory of a model at one size of a sweep, on random data."""
+    from aprec_like.recipe import load_recipe
+
+    model, data = size.applied(load_recipe(recipe_path).models[name])
+    seconds = _time_steps(model, data, _fresh_network(model, data), num_steps)["step_seconds"]
+    return {"step_seconds": seconds, "peak_memory_gib": _peak_memory_gib()}
+
+
+def _peak_memory_gib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _prepared(model: Any, split: Any) -> Any:
     """The training data of a model and a fresh network."""
+    data = split.test.known if model.training.learns_validation_targets else split.train
+    return data, _fresh_network(model, data)
+
+
+def _fresh_network(model: Any, data: Interactions) -> Any:
     import keras
 
+    from aprec_like.training import computing_in
+
     keras.utils.set_random_seed(1)
-    data = split.test.known if model.training.learns_validation_targets else split.train
-    return data, model.model.build(data.num_items, num_users=data.num_users)
+    with computing_in("mixed_bfloat16" if model.training.mixed_precision else "float32"):
+        return model.model.build(data.num_items, num_users=data.num_users)
 
 
 def _measure_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    from aprec_like.batches import steps_per_epoch
+    from aprec_like.training import seconds_to_save
+
+    data, network = _prepared(model, split)
+    training, examples = model.training, model.model.examples()
+    optimizer = training.optimizer.build()
+    values = _time_steps(model, data, network, num_steps, optimizer)
+    sizes = (training.batch_size, training.max_steps_per_epoch)
+    with tempfile.TemporaryDirectory() as folder:
+        saving = seconds_to_save(network, optimizer, Path(folder))
+    return values | {
+        "save_seconds": saving,
+        "steps_per_epoch": steps_per_epoch(len(examples.cases(data)), *sizes),
+        "validation_users": len(split.validation) if training.early_stopping else 0,
+    }
+
+
+def _measure_encoder(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    """A step whose loss needs no item table: what the network alone costs."""
     import tensorflow as tf
 
-    from aprec_like.batches import STATIC, make_batches, steps_per_epoch
+    from aprec_like.batches import PairExamples
+
+    data, network = _prepared(model, split)
+    if isinstance(model.model.examples(), PairExamples):
+        return {}
+
+    def objective(network: Any, batch: Any, seed: Any) -> Any:
+        return tf.reduce_mean(tf.square(network.target_states(batch, seed)))
+
+    return {"encoder_seconds": _time_steps(model, data, network, num_steps, objective=objective)["step_seconds"]}
+
+
+def _time_steps(
+    model: Any, data: Interactions, network: Any, num_steps: int, optimizer: Any = None, objective: Any = None
+) -> dict[str, float]:
+    """Seconds of a training step, and of waiting for its batch."""
+    import tensorflow as tf
+
+    from aprec_like.batches import STATIC, make_batches
     from aprec_like.objective import make_objective
     from aprec_like.training import make_step
 
-    data, network = _prepared(model, split)
     training, examples = model.training, model.model.examples()
     sizes = (training.batch_size, training.max_steps_per_epoch)
     started = time.monotonic()
@@ -60,8 +119,9 @@ def _measure_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[s
     stream = iter(batches)
     batch = next(stream)
     first_batch = time.monotonic() - started
-    objective = make_objective(model.loss, model.negatives, data)
-    step = make_step(network, objective, training.optimizer.build(), 1, batches.element_spec, training.jit_compile)
+    objective = objective or make_objective(model.loss, model.negatives, data)
+    optimizer = optimizer or training.optimizer.build()
+    step = make_step(network, objective, optimizer, 1, batches.element_spec, training.jit_compile)
     waits, steps, targets = [], [], []
     for number in range(num_steps + WARM_UP_STEPS):
         started = time.monotonic()
@@ -77,8 +137,6 @@ def _measure_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[s
         "first_batch_seconds": first_batch,
         "first_step_seconds": steps[0],
         "tokens_per_second": float(np.mean(targets[WARM_UP_STEPS:])) / seconds,
-        "steps_per_epoch": steps_per_epoch(len(examples.cases(data)), *sizes),
-        "validation_users": len(split.validation) if training.early_stopping else 0,
     }
 
 
@@ -155,7 +213,12 @@ def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) 
     return {"naive_users_per_second": len(held_out) / seconds}
 
 
-_MEASURES = {"step": _measure_step, "naive_step": _measure_naive_step, "naive_ranking": _measure_naive_ranking}
+_MEASURES = {
+    "step": _measure_step,
+    "encoder": _measure_encoder,
+    "naive_step": _measure_naive_step,
+    "naive_ranking": _measure_naive_ranking,
+}
 
 
 def _naive() -> Any:
@@ -181,8 +244,12 @@ def main() -> int:
 
     prepare_devices()
     options = json.loads(sys.argv[1])
-    paths = (Path(options["recipe"]), options["model"], Path(options["data"]))
-    print(json.dumps(measure(options["kind"], *paths, options["steps"])))
+    recipe, name, num_steps = Path(options["recipe"]), options["model"], options["steps"]
+    if "size" in options:
+        values = measure_size(recipe, name, Size(*options["size"]), num_steps)
+    else:
+        values = measure(options["kind"], recipe, name, Path(options["data"]), num_steps)
+    print(json.dumps(values))
     return DONE
 
 

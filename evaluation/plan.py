@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,16 @@ from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, SampledLoss
+from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, Trained
 
 BYTES = 4
-COPIES_OF_WEIGHTS = 5
-"""Weights, gradients, two moments of Adam, and the weights of the best epoch."""
+COPIES_OF_WEIGHTS = 4
+"""Weights, gradients and two moments of Adam; the weights of the best epoch are on disk."""
+COPIES_ON_DISK = 3 * 3 + 2
+"""Three states (two kept, one being written) of weights and two moments each, and two times the best weights."""
+BYTES_PER_VALUE, BYTES_PER_PLACE = 8, 24
+"""Of a user's value, and of an item in a user's list, in a Parquet file; on the safe side."""
 
 
 def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
@@ -70,9 +77,47 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     activations = batch_size * model.activations_per_case()
     targets = batch_size * model.targets_per_case()
     if not isinstance(loss, SampledLoss):
-        output = 3 * targets * sizes.items
+        # The table's gradient is made in parts, put together and extended by the rows of special tokens.
+        output = 2 * sizes.items * model.embedding_dim + 4 * chunk_numbers()
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
     else:
         output = targets * loss.num_negatives + 4 * chunk_numbers()
     return BYTES * (weights + activations + output)
+
+
+def batch_size_within(trained: Trained, sizes: Sizes, memory: float) -> int | None:
+    """The largest power of two of sequences per step that fits into this many bytes, if any does."""
+    for exponent in range(trained.training.batch_size.bit_length() - 1, -1, -1):
+        smaller = replace(trained, training=replace(trained.training, batch_size=1 << exponent))
+        if predict_memory(smaller, sizes) <= memory:
+            return 1 << exponent
+    return None
+
+
+def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes) -> int:
+    """Bytes that models need on disk until all are finished: checkpoints of one at a time, and the results of all."""
+    columns = len(recipe.evaluation.columns) + 6
+    per_user = columns * BYTES_PER_VALUE + recipe.evaluation.depth * BYTES_PER_PLACE
+    weights = [
+        BYTES * model.model.num_parameters(sizes.items, sizes.users)
+        for name in jobs
+        if isinstance(model := recipe.models[name], Trained)
+    ]
+    return len(jobs) * sizes.users * per_user + sum(weights) + COPIES_ON_DISK * max(weights, default=0)
+
+
+def memory_savers(model: Trained | CountingModel) -> str:
+    """The settings of a model that would save memory, in the order of what they cost its results."""
+    if not isinstance(model, Trained):
+        return "a dataset with fewer items"
+    loss, is_sampled = model.loss, isinstance(model.loss, SampledLoss)
+    settings = {
+        "a smaller batch_size": True,
+        'Negatives(shared_by="batch")': is_sampled and model.negatives.shared_by == "position",
+        "fewer num_negatives": isinstance(loss, SampledLoss) and loss.num_negatives > 1,
+        "a sampled loss instead of a full one": not is_sampled,
+        "a smaller max_length": hasattr(model.model, "max_length"),
+        "a smaller embedding_dim": True,
+    }
+    return ", ".join(name for name, is_useful in settings.items() if is_useful)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from aprec_like.training import EpochRecord, Progress
+from aprec_like.files import storage_errors
+from aprec_like.training_state import EpochRecord, Progress
 
 SECONDS_BETWEEN_LINES = 10
 
@@ -29,13 +29,10 @@ class Display:
 
     def __init__(self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float) -> None:
         self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
-        log_path.parent.mkdir(parents=True, exist_ok=True)
-        self.log: TextIO = log_path.open("a", encoding="utf-8", buffering=1)
+        self.log = Log(log_path)
         console = Console(file=sys.stderr)
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
-        self.started = time.monotonic()
         self.last_line = 0.0
-        self.best = ""
 
     def __enter__(self) -> Display:
         if self.live:
@@ -49,7 +46,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        self.log.write(text)
         line = f"{self.title}: {text}"
         if self.live:
             self.live.console.print(Text(line))
@@ -58,20 +55,20 @@ class Display:
 
     def on_step(self, progress: Progress) -> None:
         """Within an epoch."""
-        share = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
-        rate = share * progress.steps_per_epoch / (time.monotonic() - self.started)
+        epochs = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
+        rate = epochs * progress.steps_per_epoch / progress.seconds
         self._passing(
             f"epoch {progress.epoch}, step {progress.step}/{progress.steps_per_epoch}, loss {progress.loss:.4f}"
-            f"{self.best}, {rate:.1f} steps/s, {self._time_left(share)}"
+            f"{self._best(progress.best)}, {rate:.1f} steps/s, {self._time_left(epochs, progress.seconds)}"
         )
 
     def on_epoch(self, record: EpochRecord) -> None:
         """After an epoch."""
-        if record.is_best and record.validation is not None:
-            self.best = f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
         validation = "" if record.validation is None else f", validation {self.metric} {record.validation:.4f}"
-        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{self.best}, {self._time_left(record.epoch)}"
-        self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        best = ", the best so far" if record.is_best else ""
+        left = self._time_left(record.epoch, record.seconds)
+        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{best}, {left}"
+        self.log.write(text)
         self._passing(text)
 
     def on_rank(self, done: int, total: int) -> None:
@@ -87,10 +84,33 @@ class Display:
             self.last_line = time.monotonic()
             print(line, file=sys.stderr, flush=True)
 
-    def _time_left(self, epochs_done: float) -> str:
-        elapsed = time.monotonic() - self.started
-        left = min(elapsed / epochs_done * (self.max_epochs - epochs_done), self.time_limit - elapsed)
+    def _best(self, record: EpochRecord | None) -> str:
+        if record is None or record.validation is None:
+            return ""
+        return f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
+
+    def _time_left(self, epochs_done: float, seconds: float) -> str:
+        left = min(seconds / epochs_done * (self.max_epochs - epochs_done), self.time_limit - seconds)
         return f"at most {as_duration(max(0.0, left))} left"
+
+
+class Log:
+    """A log file that lines are added to, each at once; raises `StorageError`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = path.open("ab", buffering=0)
+
+    def write(self, text: str) -> None:
+        """Add a text with the time of day before it."""
+        with storage_errors(self.path):
+            self.file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="replace"))
+
+    def close(self) -> None:
+        """No more lines."""
+        self.file.close()
 
 
 def as_duration(seconds: float) -> str:

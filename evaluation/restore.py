@@ -13,7 +13,8 @@ from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from aprec_like.filters import filtered
 from aprec_like.splits import Split
-from evaluation.store import Json, RunFolder
+from evaluation.documents import Json
+from evaluation.store import RunFolder
 
 Known = Mapping[str, type]
 """Frozen dataclasses of settings, by name."""

@@ -38,7 +38,11 @@ def parse_arguments() -> argparse.Namespace:
         help="parent of the run's folder (default: results)",
     )
     parser.add_argument(
-        "--time-limit", type=float, default=math.inf, metavar="MINUTES", help="training time of each model"
+        "--time-limit",
+        type=float,
+        default=math.inf,
+        metavar="MINUTES",
+        help="training time of each model, over all starts",
     )
     parser.add_argument(
         "--smoke",
@@ -48,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
     )
-    parser.add_argument("--fresh", action="store_true", help="train again what is finished already")
+    parser.add_argument("--fresh", action="store_true", help="train again what is finished or begun already")
     arguments = parser.parse_args()
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")

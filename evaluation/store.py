@@ -1,16 +1,13 @@
 """A results folder: the only code that knows the names of its files.
 
-Everything is written to a temporary file first and then moved into place, so that a reader or a restart never
-meets half a file. The files of a finished model are pinned by their sha256 in status.json and verified on reading.
+Files are written whole or not at all, so that a reader or a restart never meets half a file. What is read is verified:
+JSON files hold a checksum of themselves and pin the other files by their sha256: status.json those of a finished model,
+dataset.json the cases and the catalogue.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,11 +18,28 @@ import pandas as pd
 
 from aprec_like.datasets.download import sha256_of
 from aprec_like.errors import InputError
-
-Json = dict[str, Any]
+from aprec_like.files import remove_folder, replacing, storage_errors
+from evaluation.documents import (
+    Json,
+    read_json,
+    read_parquet,
+    read_sealed,
+    write_bytes,
+    write_json,
+    write_parquet,
+    write_sealed,
+    write_text,
+)
 
 MAX_NAME_BYTES = 200
-PINNED_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet")
+WEIGHTS = "checkpoint/best.weights.h5"
+PINNED_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", WEIGHTS)
+PINNED_BY_DATASET = ("cases.parquet", "items.parquet")
+OWN_NAMES = {
+    "recipe.py", "recipe.json", "dataset.json", "environment.json", *PINNED_BY_DATASET, "table.md", "table.tex",
+    "table.csv", "significance.csv", "figures", "report.html",
+}  # fmt: skip
+"""What a run calls its own; no model's folder may be called so."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +56,17 @@ class ModelFolder:
     @property
     def weights_path(self) -> Path:
         """The weights of the best epoch."""
-        return self.path / "checkpoint" / "best.weights.h5"
+        return self.path / WEIGHTS
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """The folder from which training goes on."""
+        return self.weights_path.parent
 
     def status(self) -> Json:
-        """What became of the model; state `none` if it was never started."""
+        """What became of the model; state `none` if it was never started. Raises `InputError` if it is damaged."""
         path = self.path / "status.json"
-        return read_json(path) if path.exists() else {"state": "none"}
+        return read_sealed(path) if path.exists() else {"state": "none"}
 
     def is_finished(self) -> bool:
         """Whether the model's results are complete."""
@@ -56,7 +75,13 @@ class ModelFolder:
     def write_status(self, state: str, **details: Any) -> None:
         """Say what became of the model."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(self.path / "status.json", {"state": state, "at": now, **details})
+        write_sealed(self.path / "status.json", {"state": state, "at": now, **details})
+
+    def remove(self) -> None:
+        """Remove everything, so that the model counts as never started."""
+        with storage_errors(self.path):
+            (self.path / "status.json").unlink(missing_ok=True)  # first: what is finished must be whole
+        remove_folder(self.path)
 
     def write_history(self, history: pd.DataFrame) -> None:
         """Write one row per epoch."""
@@ -68,11 +93,16 @@ class ModelFolder:
 
     def write_per_user(self, frame: pd.DataFrame) -> None:
         """Write one row per user."""
-        _write_parquet(self.path / "per_user.parquet", frame)
+        write_parquet(self.path / "per_user.parquet", frame)
 
     def write_top_items(self, frame: pd.DataFrame) -> None:
         """Write the best items of every user."""
-        _write_parquet(self.path / "top_items.parquet", frame)
+        write_parquet(self.path / "top_items.parquet", frame)
+
+    def write_weights(self, save: Callable[[Path], None]) -> None:
+        """Write the weights of the best epoch, which `save` puts into a file."""
+        with replacing(self.weights_path) as part:
+            save(part)
 
     def finish(self, **details: Any) -> None:
         """Mark the model as finished, and pin its files."""
@@ -81,21 +111,22 @@ class ModelFolder:
 
     def read_metrics(self) -> Json:
         """The means of a finished model."""
-        return read_json(self._verified("metrics.json"))
+        return read_json(self.verified("metrics.json"))
 
     def read_per_user(self) -> pd.DataFrame:
         """The per-user values of a finished model."""
-        return pd.read_parquet(self._verified("per_user.parquet"))
+        return read_parquet(self.verified("per_user.parquet"))
 
     def read_top_items(self) -> pd.DataFrame:
         """The best items of every user of a finished model."""
-        return pd.read_parquet(self._verified("top_items.parquet"))
+        return read_parquet(self.verified("top_items.parquet"))
 
     def read_history(self) -> pd.DataFrame:
         """One row per epoch of a finished model; none for a model that only counts."""
-        return pd.read_csv(self._verified("history.csv"))
+        return pd.read_csv(self.verified("history.csv"))
 
-    def _verified(self, name: str) -> Path:
+    def verified(self, name: str) -> Path:
+        """The path of a file of a finished model, which is what the run wrote."""
         path = self.path / name
         pinned = self.status().get("sha256", {}).get(name)
         if not path.is_file() or pinned != sha256_of(path):
@@ -108,6 +139,11 @@ class RunFolder:
     """The results of one recipe."""
 
     path: Path
+
+    @property
+    def lock_path(self) -> Path:
+        """The file that the run which works here has locked."""
+        return self.path / ".lock"
 
     def model(self, name: str, seed: int) -> ModelFolder:
         """The folder of one model and seed."""
@@ -125,44 +161,53 @@ class RunFolder:
     def read_recipe(self) -> Json | None:
         """The settings that the folder's results were made with; `None` in a new folder."""
         path = self.path / "recipe.json"
-        return read_json(path) if path.exists() else None
+        return read_sealed(path) if path.exists() else None
 
     def write_recipe(self, source: bytes, settings: Json) -> None:
         """Keep the recipe as written and as understood."""
         write_bytes(self.path / "recipe.py", source)
-        write_json(self.path / "recipe.json", settings)
+        write_sealed(self.path / "recipe.json", settings)
 
     def read_dataset(self) -> Json:
         """The numbers and digests of the data."""
-        return read_json(self.path / "dataset.json")
+        return read_sealed(self.path / "dataset.json")
 
     def write_dataset(self, description: Json) -> None:
-        """Keep the numbers and digests of the data."""
-        write_json(self.path / "dataset.json", description)
+        """Keep the numbers and digests of the data, and pin the cases and the catalogue, which are there already."""
+        pins = {name: sha256_of(self.path / name) for name in PINNED_BY_DATASET if (self.path / name).exists()}
+        write_sealed(self.path / "dataset.json", description | {"files": pins})
 
     def write_cases(self, frame: pd.DataFrame) -> None:
         """Keep who is asked for what, and what these users are like."""
-        _write_parquet(self.path / "cases.parquet", frame)
+        write_parquet(self.path / "cases.parquet", frame)
 
     def read_cases(self) -> pd.DataFrame | None:
         """What the test users are like; `None` in the folder of an older version."""
-        return _read_parquet(self.path / "cases.parquet")
+        return self._read_pinned("cases.parquet")
 
     def write_items(self, frame: pd.DataFrame) -> None:
         """Keep the catalogue: ids, how often each item occurs before the targets, and titles."""
-        _write_parquet(self.path / "items.parquet", frame)
+        write_parquet(self.path / "items.parquet", frame)
 
     def read_items(self) -> pd.DataFrame | None:
         """The catalogue; `None` in the folder of an older version."""
-        return _read_parquet(self.path / "items.parquet")
+        return self._read_pinned("items.parquet")
+
+    def _read_pinned(self, name: str) -> pd.DataFrame | None:
+        path = self.path / name
+        if not path.exists():
+            return None
+        if self.read_dataset().get("files", {}).get(name) != sha256_of(path):
+            raise InputError(f"{path}: is not what the run wrote; the command that made the run writes it again")
+        return read_parquet(path)
 
     def write_environment(self, description: Json) -> None:
         """Keep what the run was made with."""
-        write_json(self.path / "environment.json", description)
+        write_sealed(self.path / "environment.json", description)
 
     def read_environment(self) -> Json:
         """What the run was made with."""
-        return read_json(self.path / "environment.json")
+        return read_sealed(self.path / "environment.json")
 
     @property
     def figures_path(self) -> Path:
@@ -185,82 +230,26 @@ class RunFolder:
 
 
 def encode_name(name: str) -> str:
-    """A model's name as the name of a folder: odd characters and leading dots percent-encoded."""
+    """The name of a model or recipe as the name of a folder: odd characters and leading dots percent-encoded.
+
+    A name that a run needs for itself, such as table.md, has its first letter encoded.
+    """
     encoded = quote(name, safe=" ()+,=@")
-    encoded = encoded.replace(".", "%2E", 1) if encoded.startswith(".") else encoded
+    if encoded.startswith(".") or encoded.casefold() in OWN_NAMES:
+        encoded = f"%{ord(encoded[0]):02X}{encoded[1:]}"
     if len(encoded) > MAX_NAME_BYTES:
         raise InputError(
-            f"the name of a model must encode to at most {MAX_NAME_BYTES} bytes. Received: {name[:40]!r}..."
+            f"the name of a model or recipe must encode to at most {MAX_NAME_BYTES} bytes. Received: {name[:40]!r}..."
         )
     return encoded
 
 
-def read_json(path: Path) -> Json:
-    """The object in a JSON file."""
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"{path}: is damaged: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: must hold a JSON object. Received: {type(value).__name__}")
-    return value
-
-
-def write_json(path: Path, value: Json) -> None:
-    """Write an object as JSON; numbers unrounded."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file as UTF-8."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file."""
-    with _moved_into_place(path) as temporary:
-        temporary.write_bytes(data)
-
-
-def write_figure(path: Path, save: Callable[[Path], None]) -> None:
-    """Write a figure that `save` draws into a file."""
-    with _moved_into_place(path) as temporary:
-        save(temporary)
-
-
-def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    with _moved_into_place(path) as temporary:
-        frame.to_parquet(temporary, index=False)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame | None:
-    if not path.exists():
-        return None
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is damaged: {error}") from error
-
-
-@contextmanager
-def _moved_into_place(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that becomes it, flushed to disk, if the block ends well."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+def check_names(names: Iterable[str]) -> None:
+    """Models of a run must have folders of their own, also where a file system knows no upper and lower case."""
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(encode_name(name).casefold(), name)
+        if other != name:
+            raise InputError(
+                f"names of models must differ in more than upper and lower case. Received: {other}, {name}"
+            )

@@ -12,7 +12,8 @@ from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Array
 from aprec_like.metrics import metric_named
 from evaluation.contestants import Contest, Contestant
-from evaluation.store import encode_name, write_text
+from evaluation.documents import write_text
+from evaluation.store import encode_name
 
 TREC_COLUMNS = ["user", "q0", "item", "rank", "score", "tag"]
 

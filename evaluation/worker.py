@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -11,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.command import DONE, FAILED, INTERRUPTED, import_tensorflow, run_command
-from evaluation.store import RunFolder
+from aprec_like.files import StorageError
+from evaluation.command import DONE, FAILED, import_tensorflow, run_command
+from evaluation.stopping import StopFlag
+from evaluation.store import ModelFolder, RunFolder
 
 ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_ARENA_MAX": "1"}
 """For glibc's malloc: keep freed memory for the next step instead of returning it to the system. A training step frees
@@ -43,46 +46,68 @@ def command_for(
 
 def main() -> int:
     """Run the model that the one argument, made by `command_for`, describes."""
+    stop = StopFlag()
+    stop.listen()
     import_tensorflow()
     from aprec_like.recipe import describe, load_recipe
     from evaluation.smoke import shrink
 
     options = json.loads(sys.argv[1])
     run, name = RunFolder(Path(options["run"])), options["model"]
+    folder = run.model(name, options["seed"])
     recipe = load_recipe(Path(options["recipe"]))
     recipe = shrink(recipe, Path(options["data"])) if options["smoke"] else recipe
     expected = (run.read_recipe() or {}).get("models", {}).get(name)
     if name not in recipe.models or describe(recipe.models[name]) != expected:
-        reason = "the recipe was changed while its run went on; start the run again"
-        run.model(name, options["seed"]).write_status("failed", reason=reason)
+        folder.write_status("failed", reason="the recipe was changed while its run went on; start the run again")
         return FAILED
-    return _run_guarded(recipe, options, run)
+    return _run_guarded(recipe, options, folder, stop)
 
 
-def _run_guarded(recipe: Any, options: dict[str, Any], run: RunFolder) -> int:
+def _run_guarded(recipe: Any, options: dict[str, Any], folder: ModelFolder, stop: StopFlag) -> int:
     """Run the model; whatever goes wrong with it is written to its status."""
+    from aprec_like.checkpoints import remove_checkpoints
     from aprec_like.ranking import NotFiniteError
+    from aprec_like.session import StoppedError
     from evaluation.experiment import make_display, prepare_devices, run_model
 
     name, seed = options["model"], options["seed"]
-    folder = run.model(name, seed)
     time_limit = math.inf if options["time_limit"] is None else options["time_limit"]
     folder.write_status("running", pid=os.getpid())
     with make_display(recipe, name, seed, folder, time_limit) as display:
         try:
             prepare_devices()
-            run_model(recipe, name, seed, Path(options["data"]), folder, display, time_limit)
-        except KeyboardInterrupt:
+            run_model(recipe, name, seed, Path(options["data"]), folder, display, time_limit, stop)
+        except StoppedError as stopped:
             folder.write_status("interrupted", reason="stopped by the user")
-            return INTERRUPTED
+            display.say(f"stopped {stopped}")
+            return stop.exit_code
+        except StorageError as error:
+            with contextlib.suppress(StorageError):
+                folder.write_status("interrupted", reason=str(error))
+            raise
         except Exception as error:  # a model that fails must not stop the others; its log has the traceback
             display.log.write(traceback.format_exc())
-            message = " ".join(str(error).split())[:500]
-            reason = message if isinstance(error, NotFiniteError) else f"{type(error).__name__}: {message}"
+            if isinstance(error, NotFiniteError):
+                remove_checkpoints(folder.checkpoint_path)  # from there it would only fail again
+            reason = _reason(error, recipe.models[name])
             folder.write_status("failed", reason=reason)
             display.say(f"failed: {reason}")
             return FAILED
     return DONE
+
+
+def _reason(error: Exception, model: Any) -> str:
+    """Why a model failed, in one line."""
+    import tensorflow as tf
+
+    from aprec_like.ranking import NotFiniteError
+    from evaluation.plan import memory_savers
+
+    message = " ".join(str(error).split())[:500]
+    if isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError)):
+        return f"out of memory ({message or type(error).__name__}); what would help: {memory_savers(model)}"
+    return message if isinstance(error, NotFiniteError) else f"{type(error).__name__}: {message}"
 
 
 if __name__ == "__main__":

@@ -10,15 +10,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LIBRARY = [
-    "errors", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
-    "chunks", "losses", "logits", "models", "objective", "scan", "ranking", "calibration", "optimizers", "training",
-    "recipe",
+    "errors", "files", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
+    "chunks", "losses", "logits", "models", "objective", "scan", "ranking", "calibration", "optimizers", "checkpoints",
+    "training_state", "session", "training", "recipe",
 ]  # fmt: skip
 EVALUATION = [
-    "command", "store", "significance", "contestants", "trec", "comparison", "layout", "tables", "records", "findings",
-    "restore", "lab", "drawing", "plots", "sweeps", "calibration_plots", "figures", "citations", "page", "cards",
-    "sections", "environment", "progress", "smoke", "scoring", "plan", "datasheet", "golden", "experiment", "worker",
-    "measure", "runner",
+    "command", "documents", "store", "lock", "stopping", "significance", "contestants", "trec", "comparison", "layout",
+    "tables", "records", "findings", "restore", "lab", "drawing", "plots", "sweeps", "calibration_plots", "figures",
+    "citations", "page", "cards", "sections", "environment", "progress", "smoke", "scoring", "plan", "datasheet",
+    "golden", "experiment", "worker", "growth", "measure", "preparation", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,3 +147,22 @@ def test_every_shipped_recipe_loads_and_says_what_to_expect(path):
     text = path.read_text()
     for promise in (f"python -m evaluation.run {path}", "Expected:", "Duration:"):
         assert promise in text
+
+
+def test_a_recipe_is_run_as_it_is_written_now(tmp_path):
+    """An import would take the bytecode of a version of the same size and second."""
+    path = tmp_path / "recipe.py"
+    for seed in (1, 2):
+        path.write_text(SOURCE_WITH_SEED.format(seed=seed))
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        assert load_recipe(path).seeds == (seed,)
+    assert [found.name for found in tmp_path.iterdir()] == ["recipe.py"]
+
+
+SOURCE_WITH_SEED = """
+from aprec_like.datasets import TextFile
+from aprec_like.models import Popularity
+from aprec_like.recipe import Recipe
+
+recipe = Recipe(dataset=TextFile("x.txt"), models={{"Popularity": Popularity()}}, seeds=({seed},))
+"""

@@ -17,7 +17,7 @@ from aprec_like.objective import make_objective
 from aprec_like.optimizers import Adam
 from aprec_like.ranking import NetworkScorer, NotFiniteError, rank
 from aprec_like.splits import LeaveOneOut
-from aprec_like.training import BestWeights, EarlyStopping, Training, make_step, train
+from aprec_like.training import EarlyStopping, Training, make_step, train
 from tests.conftest import NUM_ITEMS
 
 SMALL = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
@@ -136,21 +136,6 @@ def test_the_best_epochs_weights_are_restored(split):
     )
     assert validation == pytest.approx(max(record.validation for record in outcome.history), abs=1e-12)
     assert outcome.best.validation == max(record.validation for record in outcome.history)
-
-
-def test_patience_counts_epochs_since_a_strict_improvement():
-    best = BestWeights(patience=2)
-    values = [0.1, 0.3, 0.3, 0.2, 0.5]
-    kept, stopped = [], None
-    for epoch, value in enumerate(values, start=1):
-        if best.offer(epoch, value, lambda epoch=epoch: [epoch]):
-            kept.append(epoch)
-        if best.is_patience_over(epoch):
-            stopped = epoch
-            break
-    assert kept == [1, 2]  # the equal value of epoch 3 is no improvement
-    assert stopped == 4
-    assert best.weights == [2]
 
 
 def test_training_stops_early_when_nothing_improves(split):

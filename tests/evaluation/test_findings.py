@@ -46,6 +46,7 @@ def run(tmp_path):
         folder.finish(seconds_to_best=1.0)
     run.write_cases(pd.DataFrame({"user": users, "history_length": lengths, "target_count": np.arange(NUM_USERS)}))
     run.write_items(pd.DataFrame({"item": np.arange(40), "count": np.arange(40, 0, -1)}))
+    run.write_dataset({})
     return run
 
 

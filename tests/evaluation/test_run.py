@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aprec_like.datasets.download import sha256_of
 from evaluation import compare, run
 
 RECIPE = """
@@ -76,6 +77,8 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "finished" and 1 <= status["best_epoch"] <= 8
     assert 0 < status["seconds_to_best"] <= status["seconds_total"]
+    weights = desk.results / "SASRec/seed_1/checkpoint/best.weights.h5"
+    assert status["sha256"]["checkpoint/best.weights.h5"] == sha256_of(weights)
     per_user = desk.per_user("SASRec")
     assert list(per_user) == [
         "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
@@ -124,6 +127,7 @@ def test_a_model_that_fails_leaves_the_others_alone(desk):
     status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "failed" and "not finite" in status["reason"]
     assert "Traceback" in (desk.results / "SASRec/seed_1/log.txt").read_text()
+    assert not list(desk.results.rglob("state-*"))  # from there it would only fail again
     assert "Traceback" not in desk.err
     assert "SASRec, seed 1: failed" in desk.out
     assert (desk.results / "Popularity/seed_1/metrics.json").exists()

@@ -267,3 +267,17 @@ def test_json_is_whole_and_unrounded(run):
     assert value["models"]["Best"]["metrics"]["NDCG@10"]["value"]["mean"] == pytest.approx(expected, rel=1e-15)
     assert value["best"] == {"NDCG@10": "Best", "Recall@10": "Best"}
     assert value["models"]["A_B & 50%"]["metrics"]["NDCG@10"]["is_significant"] is True
+
+
+HOSTILE = "\\input{x} | **b** [l](javascript:x) <script> \x1b[2J & `c`"
+
+
+def test_names_from_outside_are_text_in_every_format():
+    table = layout.Table("t", ["Model"], [[[HOSTILE]]], caption=HOSTILE, remarks=["first\nsecond", HOSTILE])
+    text, markdown, latex = (render(table) for render in layout.RENDERERS.values())
+    for rendered in (text, markdown, latex):
+        assert "\x1b" not in rendered
+        assert not any(line.startswith("second") for line in rendered.splitlines())
+    assert "<script>" not in markdown and " [l](" not in markdown and "**b**" not in markdown
+    body = latex.split("\\toprule")[1]
+    assert "\\input" not in body and r"\textbackslash{}input\{x\}" in body
