@@ -19,7 +19,7 @@ from evaluation.contestants import Contest
 from evaluation.lab import CHUNK_CELLS, probability_of, read_subjects
 from evaluation.restore import DATA_CLASSES, classes_of, load_split, restore, settings_of
 from evaluation.smoke import FirstUsers
-from evaluation.store import ModelFolder, RunFolder
+from evaluation.store import WEIGHTS, ModelFolder, RunFolder
 
 KNOWN = {**DATA_CLASSES, **classes_of(models), "FirstUsers": FirstUsers}
 
@@ -48,7 +48,9 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
         raise InputError(f"{run.path}: has no items.parquet; it was written by an older version")
     if settings["class"] == "Trained":
         model = restore(settings["model"], KNOWN)
-        return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.weights_path))
+        if isinstance(model, MatrixFactorisation):
+            raise InputError(f"{name} is a matrix factorisation, which knows only its own users: it can't be asked")
+        return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.verified(WEIGHTS)))
     model = restore(settings, KNOWN)
     if isinstance(model, Popularity):
         return PopularityScorer(items["count"].to_numpy())
@@ -58,10 +60,6 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
 
 
 def _load_network(model: NeuralModel, num_items: int, has_offset: bool, weights: Path) -> models.Network:
-    if isinstance(model, MatrixFactorisation):
-        raise InputError("matrix factorisation knows only the users of its training: it can't score a new history")
-    if not weights.is_file():
-        raise InputError(f"{weights}: is missing; the model must be trained again to be asked again")
     network = model.build(num_items, logit_offset=0.0 if has_offset else None)
     try:
         network.load_weights(weights)

@@ -19,7 +19,7 @@ from aprec_like.training import Training
 from evaluation.contestants import read_contest
 from evaluation.experiment import tabulate_top_items, tabulate_users
 from evaluation.lab import calibration_table, law_of, probability_of, read_subjects, read_truths, top_gap
-from evaluation.runner import describe_data, describe_items
+from evaluation.preparation import describe_data, describe_items
 from evaluation.store import RunFolder
 
 NUM_ITEMS = 101

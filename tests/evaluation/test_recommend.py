@@ -16,8 +16,8 @@ from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 from evaluation import recommend
 from evaluation.experiment import prepare_devices
+from evaluation.preparation import describe_data, describe_items
 from evaluation.restore import DATA_CLASSES, load_split, restore
-from evaluation.runner import describe_data, describe_items
 from evaluation.scoring import load_scorer
 from evaluation.store import RunFolder
 from tests.conftest import circle_sequences
@@ -104,7 +104,7 @@ def test_counting_models_recommend_too_and_all_but_the_seen_at_most(made, monkey
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "MF", "--items", "item-a"), "knows only the users of its training"),
+        (("--model", "MF", "--items", "item-a"), "knows only its own users"),
         (("--model", "None", "--items", "item-a"), "no finished model 'None'; finished are"),
         (("--model", "Markov", "--items", "item-a", "--seed", "7"), "the seeds 1, not with 7"),
         (("--model", "Markov", "--items", "flim 3 (1996)"), "did you mean item-g Film 3 (1996)"),
@@ -139,12 +139,13 @@ def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_pa
     with pytest.raises(InputError, match="is missing"):
         load_scorer(other, "gSASRec", None, folder)
     target.weights_path.parent.mkdir(parents=True)
-    target.weights_path.write_bytes(run.model("gSASRec", 1).weights_path.read_bytes())
-    with pytest.raises(InputError, match="are not the weights of SASRec"):
-        load_scorer(other, "gSASRec", None, folder)
-    target.weights_path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match="are not the weights"):
-        load_scorer(other, "gSASRec", None, folder)
+    for weights in (run.model("gSASRec", 1).weights_path.read_bytes(), b"nothing"):
+        target.weights_path.write_bytes(weights)
+        with pytest.raises(InputError, match="not what the run wrote"):
+            load_scorer(other, "gSASRec", None, folder)
+        target.finish(seconds_to_best=0.0)
+        with pytest.raises(InputError, match="are not the weights of SASRec"):
+            load_scorer(other, "gSASRec", None, folder)
 
 
 def test_settings_come_back_as_they_were_and_unknown_classes_are_refused(made):
