@@ -20,7 +20,8 @@ from evaluation.growth import Size
 
 WARM_UP_STEPS = 2
 MAX_RANKED_USERS = 2_048
-NAIVE_CHUNK_USERS = 128
+NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24
+"""Users that naive code ranks at once, and scores that it sorts at the most."""
 KINDS = ("step", "encoder", "naive_step", "ranking", "naive_ranking")
 
 
@@ -166,11 +167,11 @@ def _measure_naive_step(recipe: Any, model: Any, split: Any, num_steps: int) -> 
     return {"naive_step_seconds": float(np.median(seconds[1:]))}
 
 
-def _some_test_users(split: Any) -> Any:
-    """Test cases at regular distances, at most `MAX_RANKED_USERS`."""
+def _some_test_users(split: Any, most: int = MAX_RANKED_USERS) -> Any:
+    """Test cases at regular distances."""
     from aprec_like.splits import HeldOut
 
-    cases = np.unique(np.linspace(0, len(split.test) - 1, MAX_RANKED_USERS).astype(int))
+    cases = np.unique(np.linspace(0, len(split.test) - 1, most).astype(int))
     return HeldOut(split.test.known, split.test.users[cases], split.test.targets[cases])
 
 
@@ -196,7 +197,8 @@ def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) 
     naive = _naive()
     if naive is None or isinstance(model.model.examples(), PairExamples):
         return {}
-    held_out, (_, network) = _some_test_users(split), _prepared(model, split)
+    data, network = _prepared(model, split)
+    held_out = _some_test_users(split, max(8, min(MAX_RANKED_USERS, MAX_NAIVE_SCORES // data.num_items)))
     length = model.model.max_length
     seconds = 0.0
     for start in range(0, len(held_out) + NAIVE_CHUNK_USERS, NAIVE_CHUNK_USERS):  # the first chunk twice: warm-up
