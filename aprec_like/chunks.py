@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-CHUNK_NUMBERS = {"CPU": 1 << 20, "GPU": 1 << 26}
+CHUNK_NUMBERS = {"CPU": 1 << 21, "GPU": 1 << 26}
 """Numbers in one piece: on a CPU what stays in its cache (fresh memory costs more than arithmetic), on a GPU what keeps
 it busy."""
 

@@ -20,7 +20,7 @@ from aprec_like.losses import SampledLoss
 MAX_GEMM_ITEMS_PER_CANDIDATE = 100
 """Up to this many items per candidate all logits are computed. A guess: only a ratio of 16 was timed, 3x faster."""
 
-MAX_CHUNK_TARGETS = 512
+MAX_CHUNK_TARGETS = 1024
 """Targets of a chunk at the most: chunks have one size, the last is filled up, and that is waste in small batches."""
 
 Gradients = Callable[[Tensor], tuple[Tensor, Tensor | None]]

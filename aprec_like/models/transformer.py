@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -37,15 +38,35 @@ def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Ten
 
 
 class LayerNorm(keras.layers.LayerNormalization):
-    """Keras' layer norm with the same weights and values in fewer operations: a third of the time on a CPU."""
+    """Keras' layer norm with the same weights and values, in fewer passes over memory: that is its time on a CPU."""
 
     def call(self, inputs: Tensor) -> Tensor:
         """Normalised over the last axis; computed in float32 whatever the inputs are."""
-        values = tf.cast(inputs, tf.float32)
-        centred = values - tf.reduce_mean(values, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        scale = tf.cast(self.gamma, tf.float32) * tf.math.rsqrt(variance + self.epsilon)
-        return tf.cast(centred * scale + tf.cast(self.beta, tf.float32), inputs.dtype)
+        values, gamma, beta = (tf.cast(each, tf.float32) for each in (inputs, self.gamma, self.beta))
+        return tf.cast(_layer_norm(values, gamma, beta, self.epsilon), inputs.dtype)
+
+
+def _layer_norm(values: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """(..., dim) with mean 0 and variance 1 over the last axis, times gamma, plus beta; and its gradient in one go."""
+
+    def mean(each: Tensor) -> Tensor:
+        return tf.reduce_mean(each, axis=-1, keepdims=True)
+
+    @tf.custom_gradient
+    def norm(values: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        centred = values - mean(values)
+        scale = tf.math.rsqrt(mean(tf.square(centred)) + epsilon)
+        unit = centred * scale
+
+        def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            of_unit = upstream * gamma
+            of_values = scale * (of_unit - mean(of_unit) - unit * mean(of_unit * unit))
+            axes = list(range(len(values.shape) - 1))
+            return of_values, tf.reduce_sum(upstream * unit, axes), tf.reduce_sum(upstream, axes)
+
+        return unit * gamma + beta, backward
+
+    return norm(values, gamma, beta)
 
 
 def rows_of(embedding: Any, numbers: Tensor) -> Tensor:
