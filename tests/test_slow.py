@@ -4,17 +4,24 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from aprec_like import training
 from aprec_like.calibration import Predictions, confidence_curve
 from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
+from aprec_like.metrics import NDCG
+from aprec_like.ranking import rank
+from aprec_like.recipe import load_recipe
 from evaluation.contestants import read_contest
 from evaluation.lab import read_subjects, read_truths, top_gap
 from evaluation.scoring import full_gaps
 from evaluation.store import RunFolder
+from tests import naive
 
 ROOT = Path(__file__).parent.parent
 
@@ -65,6 +72,36 @@ def test_calibrated_gsasrec_predicts_the_truth_of_simulated_users_and_sasrec_doe
     gaps = full_gaps(contest)
     assert gaps["gSASRec, t=1"].top == pytest.approx(top_gap(gsasrec, truths), rel=1e-3)
     assert gaps["Oracle"].divergence < 1e-6 < 10 * gaps["gSASRec, t=1"].catalogue < gaps["SASRec"].catalogue
+
+
+@pytest.mark.slow
+def test_the_fast_step_learns_as_the_naive_one_does_over_five_seeds(monkeypatch):
+    """gSASRec of the quickstart for eight epochs: the means differ by no more than seeds make them differ."""
+    recipe = load_recipe(ROOT / "recipes" / "quickstart.py")
+    split = recipe.split.split(recipe.load(Path()))
+    trained = recipe.models["gSASRec"]
+    settings = replace(trained.training, max_epochs=8)
+    num_items, length = split.train.num_items, trained.model.max_length
+
+    def naive_make_step(network, objective, optimizer, seed, batch_spec, jit_compile=False):
+        step = naive.make_naive_step(network, trained.loss, num_items, optimizer)
+        return lambda batch, number: step(*naive.padded(batch, length), number)
+
+    values = {}
+    for name, make in (("fast", training.make_step), ("naive", naive_make_step)):
+        monkeypatch.setattr(training, "make_step", make)
+        values[name] = []
+        for seed in range(1, 6):
+            outcome = training.train(
+                trained.model, trained.loss, settings, split, seed=seed, prior_start=trained.prior_start
+            )
+            ranks = rank(outcome.scorer, split.test, exclude_seen=True).ranks
+            values[name].append(NDCG(10).per_user(ranks).mean())
+    print(values)
+    means = {name: np.mean(found) for name, found in values.items()}
+    error = np.sqrt(sum(np.var(found, ddof=1) / 5 for found in values.values()))
+    assert means["fast"] > 0.2
+    assert abs(means["fast"] - means["naive"]) < 3 * error, values
 
 
 @pytest.mark.slow
