@@ -24,9 +24,7 @@ recipe = Recipe(
     models={
         "256 per position": Trained(small, GBCE(256, 0.75), training, prior_start=True),
         **{
-            f"{k:,} per batch": Trained(
-                small, GBCE(k, 0.75), training, Negatives(shared_by="batch"), prior_start=True
-            )
+            f"{k:,} per batch": Trained(small, GBCE(k, 0.75), training, Negatives(shared_by="batch"), prior_start=True)
             for k in (256, 1_024, 3_000)
         },
     },
