@@ -24,8 +24,8 @@ them (256 negatives, 128 dimensions) and at 35 (64 and 64)."""
 MAX_CHUNK_TARGETS = 1024
 """Targets of a chunk at the most: chunks have one size, the last is filled up, and that is waste in small batches."""
 
-Gradients = Callable[[Tensor], tuple[Tensor, Tensor | None]]
-"""From (n, c) gradients of logits to those of states and table; the latter may be left for all chunks at once."""
+Gradients = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From (n, c) gradients of logits to those of states, and to what the chunk keeps for the table's gradient."""
 
 
 def own_losses(
