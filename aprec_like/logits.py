@@ -2,8 +2,9 @@
 
 Every target has its own candidates, and there are many: gathering their rows moves dim numbers for each. For a small
 catalogue it is cheaper to compute the logits of all items by a matrix product and to pick; for a large one rows are
-gathered. Either way targets go in chunks that stay in the processor's cache, and the gradient is made in the same pass,
-so that neither logits nor rows are kept or made twice.
+gathered. Either way targets go in chunks that stay in the processor's cache, and of each only the gradient of its
+candidates' logits is kept. These are the entries of a sparse matrix, targets by items, and the gradients of states and
+table are its products with the table and, transposed, with the states.
 """
 
 from __future__ import annotations
@@ -23,9 +24,6 @@ them (256 negatives, 128 dimensions) and at 35 (64 and 64)."""
 
 MAX_CHUNK_TARGETS = 1024
 """Targets of a chunk at the most: chunks have one size, the last is filled up, and that is waste in small batches."""
-
-Gradients = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From (n, c) gradients of logits to those of states, and to what the chunk keeps for the table's gradient."""
 
 
 def own_losses(
@@ -48,17 +46,36 @@ def own_losses(
         num_items: size of the catalogue.
         offset: a number that is added to every logit.
     """
+    is_picked = uses_all_logits(num_items, candidates.shape[1])
 
-    def formula(logits: Tensor, shift: Tensor, of_chunk: Tensor) -> Tensor:
-        shifted = logits + shift
-        return tf.reduce_sum(of_chunk * loss(shifted[:, 0], shifted[:, 1:], num_items))
-
-    accumulate = _from_products if uses_all_logits(num_items, candidates.shape[1]) else _from_gathered_rows
+    # TensorFlow's own operations move single numbers several times more slowly than a compiled loop.
+    @tf.function(jit_compile=True)
+    def differentiate(logits: Tensor, places: Tensor, shift: Tensor, of_chunk: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted loss of a chunk and its gradient by the candidates' logits."""
+        own = tf.gather(tf.reshape(logits, [-1]), places) if is_picked else logits
+        with tf.GradientTape() as tape:
+            tape.watch(own)
+            shifted = own + shift
+            value = tf.reduce_sum(of_chunk * loss(shifted[:, 0], shifted[:, 1:], num_items))
+        return value, tape.gradient(value, own)
 
     @tf.custom_gradient
     def total(states: Tensor, table: Tensor, shift: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        value, *gradients = accumulate(formula, states, table, shift, candidates, weights)
-        return value, lambda upstream: tuple(upstream * gradient for gradient in gradients)
+        logits_of = _all_logits if is_picked else _own_logits
+
+        def of_chunk(some: Tensor, their_candidates: Tensor, their_weights: Tensor) -> tuple[Tensor, Tensor]:
+            logits, places = logits_of(some, table, their_candidates)
+            return differentiate(logits, places, shift, their_weights)
+
+        size = _chunk_size(table.shape[0] if is_picked else candidates.shape[1] * table.shape[1])
+        value, of_logits = _sum_chunks(of_chunk, size, states, candidates, weights)
+
+        def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            scaled = upstream * of_logits
+            of_states, of_table = _products(scaled, candidates, states, table, is_picked)
+            return of_states, of_table, tf.reduce_sum(scaled)
+
+        return value, backward
 
     return total(states, table, tf.zeros([]) if offset is None else tf.convert_to_tensor(offset))
 
@@ -68,139 +85,122 @@ def uses_all_logits(num_items: int, num_candidates: int) -> bool:
     return num_items <= MAX_GEMM_ITEMS_PER_CANDIDATE * num_candidates
 
 
-def _from_products(
-    formula: Callable[..., Tensor], states: Tensor, table: Tensor, shift: Tensor, candidates: Tensor, weights: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The weighted loss and its gradients by states, table and shift: logits of all items, the candidates' picked."""
-    size, num_rows = _chunk_size(table.shape[0]), table.shape[0]
-    starts = tf.range(size)[:, None] * num_rows
-
-    def forward(some: Tensor, their_candidates: Tensor) -> tuple[Tensor, Gradients]:
-        places = starts + their_candidates
-        products = tf.matmul(some, table, transpose_b=True)
-
-        def backward(gradient: Tensor) -> tuple[Tensor, Tensor]:
-            of_products = _put(gradient, places, [size, num_rows])
-            return tf.matmul(of_products, table), tf.matmul(of_products, some, transpose_a=True)
-
-        return _pick(products, places), backward
-
-    value, of_shift, of_states, of_table = _accumulate(
-        formula,
-        forward,
-        size,
-        states,
-        candidates,
-        weights,
-        shift,
-        tf.zeros_like(table),
-        lambda kept, _, new: kept + new,
-    )
-    return value, of_states, of_table, of_shift
+def _all_logits(states: Tensor, table: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, rows) logits of all items, and the (n, c) places of the candidates' ones when these are counted row by row."""
+    starts = tf.range(states.shape[0])[:, None] * table.shape[0]
+    return tf.matmul(states, table, transpose_b=True), starts + candidates
 
 
-# TensorFlow's own operations move single numbers several times more slowly than a compiled loop.
-@tf.function(jit_compile=True)
-def _pick(values: Tensor, places: Tensor) -> Tensor:
-    return tf.gather(tf.reshape(values, [-1]), places)
-
-
-@tf.function(jit_compile=True)
-def _put(values: Tensor, places: Tensor, shape: list[int]) -> Tensor:
-    """A tensor of this shape with the sum of the values of every place, 0 elsewhere."""
-    flat = tf.math.unsorted_segment_sum(tf.reshape(values, [-1]), tf.reshape(places, [-1]), shape[0] * shape[1])
-    return tf.reshape(flat, shape)
-
-
-def _from_gathered_rows(
-    formula: Callable[..., Tensor], states: Tensor, table: Tensor, shift: Tensor, candidates: Tensor, weights: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The same from the candidates' rows; the table's gradient, as large as the table, is made once for all chunks."""
-    num_candidates, dim = candidates.shape[1], table.shape[1]
-    size = _chunk_size(num_candidates * dim)
-
-    def forward(some: Tensor, their_candidates: Tensor) -> tuple[Tensor, Gradients]:
-        rows = tf.gather(table, their_candidates)
-        return tf.linalg.matvec(rows, some), lambda gradient: (
-            tf.linalg.matvec(rows, gradient, transpose_a=True),
-            gradient,
-        )
-
-    empty = tf.TensorArray(states.dtype, 0, dynamic_size=True, element_shape=[size, num_candidates])
-    value, of_shift, of_states, of_logits = _accumulate(
-        formula,
-        forward,
-        size,
-        states,
-        candidates,
-        weights,
-        shift,
-        empty,
-        lambda kept, number, new: kept.write(number, new),
-    )
-    of_logits = tf.reshape(of_logits.stack(), [-1, num_candidates])[: tf.shape(states)[0]]
-    return value, of_states, _outer_sums(of_logits, states, candidates, table.shape[0]), of_shift
-
-
-def _outer_sums(factors: Tensor, states: Tensor, rows: Tensor, num_rows: int) -> Tensor:
-    """(num_rows, dim) with factors[i, j] * states[i] added to row rows[i, j], for all i and j."""
-    if states.shape[0] is not None or has_gpu():
-        # XLA has no sparse product, and a GPU none that is deterministic.
-        products = tf.reshape(factors[:, :, None] * states[:, None, :], [-1, states.shape[1]])
-        return tf.math.unsorted_segment_sum(products, tf.reshape(rows, [-1]), num_rows)
-    count, each = tf.shape(rows, tf.int64)[0], rows.shape[1]
-    places = tf.stack([tf.cast(tf.reshape(rows, [-1]), tf.int64), tf.repeat(tf.range(count), each)], axis=1)
-    sums = tf.SparseTensor(places, tf.reshape(factors, [-1]), tf.stack([tf.constant(num_rows, tf.int64), count]))
-    return tf.sparse.sparse_dense_matmul(sums, states)
+def _own_logits(states: Tensor, table: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, c) logits of the candidates."""
+    return tf.linalg.matvec(tf.gather(table, candidates), states), candidates
 
 
 def _chunk_size(numbers_per_target: int) -> int:
     return max(1, min(MAX_CHUNK_TARGETS, chunk_numbers() // numbers_per_target))
 
 
-def _accumulate(
-    formula: Callable[..., Tensor],
-    forward: Callable[..., tuple[Tensor, Gradients]],
-    size: int,
-    states: Tensor,
-    candidates: Tensor,
-    weights: Tensor,
-    shift: Tensor,
-    nothing: Any,
-    keep: Callable[[Any, Tensor, Tensor], Any],
-) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """The loss, its gradients by shift and by states, and what was kept of the table's, chunk by chunk.
+def _sum_chunks(
+    of_chunk: Callable[..., tuple[Tensor, Tensor]], size: int, states: Tensor, candidates: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The sum of the chunks' losses, and the (n, c) gradients of logits of all of them.
 
     All chunks have `size` targets, so that what is compiled for one serves all; the last is filled up with weightless
     ones.
     """
-    count, dim = states.shape[0] or tf.shape(states)[0], states.shape[1]
+    num_chunks, take = _in_chunks(size, states, candidates, weights)
+
+    def body(number: Tensor, value: Tensor, parts: Any) -> tuple[Any, ...]:
+        more, gradient = of_chunk(*take(number))
+        return number + 1, value + more, parts.write(number, gradient)
+
+    parts = tf.TensorArray(states.dtype, num_chunks, element_shape=[size, candidates.shape[1]])
+    start = (tf.constant(0), tf.zeros([], states.dtype), parts)
+    _, value, parts = tf.while_loop(lambda number, *_: number < num_chunks, body, start, parallel_iterations=1)
+    return value, tf.reshape(parts.stack(), [-1, candidates.shape[1]])[: _count(states)]
+
+
+def _count(values: Tensor) -> Any:
+    """How many rows there are, before the graph runs if that is known."""
+    return values.shape[0] or tf.shape(values)[0]
+
+
+def _in_chunks(size: int, *arrays: Tensor) -> tuple[Any, Callable[[Tensor], list[Tensor]]]:
+    """The number of chunks of `size` rows, the last filled up with zeros, and a function that gives one's rows."""
+    count = _count(arrays[0])
     num_chunks = (count + size - 1) // size
     missing = num_chunks * size - count
-    states, candidates, weights = (
-        tf.pad(values, [[0, missing], *[[0, 0]] * (len(values.shape) - 1)]) for values in (states, candidates, weights)
+    filled = [tf.pad(values, [[0, missing], *[[0, 0]] * (len(values.shape) - 1)]) for values in arrays]
+
+    def take(number: Tensor) -> list[Tensor]:
+        return [
+            tf.slice(values, [number * size, *[0] * (len(values.shape) - 1)], [size, *values.shape[1:]])
+            for values in filled
+        ]
+
+    return num_chunks, take
+
+
+def _products(
+    of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor, is_picked: bool
+) -> tuple[Tensor, Tensor]:
+    """The gradients of states and table: this sparse matrix times the table, and its transpose times the states.
+
+    The matrix has a row per target and a column per item; `of_logits` are its entries, `candidates` their columns.
+    """
+    if states.shape[0] is None and not has_gpu():
+        return _sparse_products(of_logits, candidates, states, table, is_picked)
+    # XLA has no sparse product, and a GPU none that is deterministic.
+    multiply = _dense_products if is_picked else _gathered_products
+    return multiply(of_logits, candidates, states, table)
+
+
+def _sparse_products(
+    of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor, is_picked: bool
+) -> tuple[Tensor, Tensor]:
+    """Only the entries are multiplied: less arithmetic than a step's largest matrix products, and no scatter."""
+    count, each = tf.shape(candidates, tf.int64)[0], candidates.shape[1]
+    places = tf.stack([tf.repeat(tf.range(count), each), tf.cast(tf.reshape(candidates, [-1]), tf.int64)], axis=1)
+    matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
+        indices=places, values=tf.reshape(of_logits, [-1]), dense_shape=tf.stack([count, table.shape[0]])
     )
+    of_states = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=table)
+    if is_picked:
+        of_table = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=states, transpose_a=True)
+    else:
+        # The product above makes a whole table per thread and adds them up: too much for a large one.
+        transposed = tf.raw_ops.SparseMatrixTranspose(input=matrix, type=states.dtype)
+        of_table = tf.raw_ops.SparseMatrixMatMul(a=transposed, b=states)
+    return tf.ensure_shape(of_states, states.shape), tf.ensure_shape(of_table, table.shape)
 
-    def chunk(values: Tensor, number: Tensor) -> Tensor:
-        shape = [size, *values.shape[1:]]
-        return tf.slice(values, [number * size, *[0] * (len(shape) - 1)], shape)
 
-    def body(number: Tensor, value: Tensor, of_shift: Tensor, parts: Any, kept: Any) -> tuple[Any, ...]:
-        logits, backward = forward(chunk(states, number), chunk(candidates, number))
-        with tf.GradientTape() as tape:
-            tape.watch(logits)
-            of_chunk = formula(logits, shift, chunk(weights, number))
-        gradient = tape.gradient(of_chunk, logits)
-        of_states, of_table = backward(gradient)
-        parts, kept = parts.write(number, of_states), keep(kept, number, of_table)
-        return number + 1, value + of_chunk, of_shift + tf.reduce_sum(gradient), parts, kept
+def _dense_products(of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """The matrix as a dense one, a chunk of targets at a time."""
+    num_rows, dim = table.shape
+    size = _chunk_size(num_rows)
+    num_chunks, take = _in_chunks(size, of_logits, candidates, states)
+    starts = tf.range(size)[:, None] * num_rows
 
-    zero = tf.zeros([], states.dtype)
-    parts = tf.TensorArray(states.dtype, num_chunks, element_shape=[size, dim])
-    _, value, of_shift, parts, kept = tf.while_loop(
-        lambda number, *_: number < num_chunks,
-        body,
-        (tf.constant(0), zero, zero, parts, nothing),
-        parallel_iterations=1,
-    )
-    return value, of_shift, tf.reshape(parts.stack(), [-1, dim])[:count], kept
+    def body(number: Tensor, of_table: Tensor, parts: Any) -> tuple[Any, ...]:
+        entries, columns, some = take(number)
+        places = tf.reshape(starts + columns, [-1])
+        matrix = tf.reshape(_sums(tf.reshape(entries, [-1]), places, size * num_rows), [size, num_rows])
+        of_table += tf.matmul(matrix, some, transpose_a=True)
+        return number + 1, of_table, parts.write(number, tf.matmul(matrix, table))
+
+    start = (tf.constant(0), tf.zeros_like(table), tf.TensorArray(states.dtype, num_chunks, element_shape=[size, dim]))
+    _, of_table, parts = tf.while_loop(lambda number, *_: number < num_chunks, body, start, parallel_iterations=1)
+    return tf.reshape(parts.stack(), [-1, dim])[: _count(states)], of_table
+
+
+@tf.function(jit_compile=True)
+def _sums(values: Tensor, places: Tensor, size: int) -> Tensor:
+    """(size,) the sum of the values of every place."""
+    return tf.math.unsorted_segment_sum(values, places, size)
+
+
+def _gathered_products(of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """By the rows of the candidates."""
+    of_states = tf.linalg.matvec(tf.gather(table, candidates), of_logits, transpose_a=True)
+    outer = tf.reshape(of_logits[:, :, None] * states[:, None, :], [-1, states.shape[1]])
+    return of_states, tf.math.unsorted_segment_sum(outer, tf.reshape(candidates, [-1]), table.shape[0])
