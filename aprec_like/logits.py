@@ -86,7 +86,7 @@ def uses_all_logits(num_items: int, num_candidates: int) -> bool:
 
 
 def _all_logits(states: Tensor, table: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, rows) logits of all items, and the (n, c) places of the candidates' ones when these are counted row by row."""
+    """(n, rows) logits of all items, and the (n, c) places of the candidates' in them, counted row by row."""
     starts = tf.range(states.shape[0])[:, None] * table.shape[0]
     return tf.matmul(states, table, transpose_b=True), starts + candidates
 

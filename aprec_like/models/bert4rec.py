@@ -16,6 +16,7 @@ from aprec_like.models.transformer import (
     LayerNorm,
     attention_weights,
     dropout,
+    hidden_keys,
     join_heads,
     rounded_length,
     rows_of,
@@ -155,11 +156,11 @@ class BERT4RecNetwork(Network):
         states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
         states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
-        is_visible = tf.broadcast_to(is_key[:, None, :], [tf.shape(items)[0], length, length])
+        hidden = hidden_keys(is_key[:, None, :], states.dtype)
         for layer in self.layers_of_attention[:-1]:
-            states = layer(states, is_visible, dropout_seed)
+            states = layer(states, hidden, dropout_seed)
         num_queries = 1 if is_last_only else length
-        return self.layers_of_attention[-1](states, is_visible, dropout_seed, num_queries=num_queries)
+        return self.layers_of_attention[-1](states, hidden, dropout_seed, num_queries=num_queries)
 
     def project(self, states: Tensor) -> Tensor:
         """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
@@ -212,9 +213,9 @@ class BERT4RecLayer(keras.layers.Layer):
         self.ffn_norm = _layer_norm("ffn_norm")
 
     def call(
-        self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+        self, states: Tensor, hidden: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
     ) -> Tensor:
-        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) visibility.
+        """(batch, queries, dim) from (batch, length, dim) states and (batch, 1, length) `hidden_keys`.
 
         The last `num_queries` positions, all by default, look at all of them.
         """
@@ -222,14 +223,12 @@ class BERT4RecLayer(keras.layers.Layer):
         def drop(values: Tensor, place: int) -> Tensor:
             return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
 
-        asking = states
-        if num_queries is not None:
-            asking, is_visible = states[:, -num_queries:], is_visible[:, -num_queries:]
+        asking = states if num_queries is None else states[:, -num_queries:]
         queries, keys, values = (
             split_heads(layer(inputs), self.num_heads)
             for layer, inputs in ((self.query, asking), (self.key, states), (self.value, states))
         )
-        weights = drop(attention_weights(queries, keys, is_visible), 0)
+        weights = drop(attention_weights(queries, keys, hidden), 0)
         attended = self.attention_output(join_heads(tf.matmul(weights, values)))
         states = self.attention_norm(asking + drop(attended, 1))
         return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))

@@ -16,6 +16,7 @@ from aprec_like.models.transformer import (
     attention_weights,
     causal_visibility,
     dropout,
+    hidden_keys,
     join_heads,
     rounded_length,
     rows_of,
@@ -136,7 +137,8 @@ class SASRecNetwork(Network):
     def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
         """(batch, length, dim) states, or (batch, 1, dim) the last ones.
 
-        Positions are counted from the right end, so padding changes nothing.
+        Positions are counted from the right end, so padding changes nothing. No item sees padding, and its own states
+        have no meaning; the originals set them to zero between the blocks, which costs passes over all states.
         """
         length = tf.shape(items)[1]
         is_item = items != PADDING
@@ -145,14 +147,11 @@ class SASRecNetwork(Network):
             states *= self.settings.embedding_dim**0.5
         states += self.position_embedding(tf.range(self.settings.max_length - length, self.settings.max_length))
         states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
-        is_kept = tf.cast(is_item, states.dtype)[:, :, None]
-        states *= is_kept
-        is_visible = causal_visibility(is_item)
+        hidden = hidden_keys(causal_visibility(is_item), states.dtype)
         for block in self.blocks[:-1]:
-            states = block(states, is_visible, dropout_seed) * is_kept
+            states = block(states, hidden, dropout_seed)
         num_queries = 1 if is_last_only else length
-        states = self.blocks[-1](states, is_visible, dropout_seed, num_queries=num_queries) * is_kept[:, -num_queries:]
-        return self.final_norm(states)
+        return self.final_norm(self.blocks[-1](states, hidden, dropout_seed, num_queries=num_queries))
 
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) the states at the last item."""
@@ -194,9 +193,9 @@ class SASRecBlock(keras.layers.Layer):
         self.ffn2 = keras.layers.Dense(dim, name="ffn2")
 
     def call(
-        self, states: Tensor, is_visible: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+        self, states: Tensor, hidden: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
     ) -> Tensor:
-        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) visibility.
+        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) `hidden_keys`.
 
         The last `num_queries` positions, all by default, look at all of them.
         """
@@ -205,12 +204,12 @@ class SASRecBlock(keras.layers.Layer):
             return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
 
         if num_queries is not None:
-            is_visible = is_visible[:, -num_queries:]
+            hidden = hidden[:, -num_queries:]
         normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
-        weights = attention_weights(self._heads(self.query(normed)), self._heads(self.key(states)), is_visible)
+        weights = attention_weights(self._heads(self.query(normed)), self._heads(self.key(states)), hidden)
         attended = tf.matmul(drop(weights, 0), self._heads(self.value(states)))
-        hidden = self.norm2(join_heads(attended) + normed)
-        return drop(self.ffn2(drop(self.ffn1(hidden), 1)), 2) + hidden
+        attended = self.norm2(join_heads(attended) + normed)
+        return drop(self.ffn2(drop(self.ffn1(attended), 1)), 2) + attended
 
     def _heads(self, values: Tensor) -> Tensor:
         return split_heads(values, self.num_heads)

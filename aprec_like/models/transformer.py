@@ -86,7 +86,12 @@ def causal_visibility(is_item: Tensor) -> Tensor:
     return is_item[:, None, :] & (tf.range(length)[:, None] >= tf.range(length)[None, :])
 
 
-def attention_weights(queries: Tensor, keys: Tensor, is_visible: Tensor) -> Tensor:
+def hidden_keys(is_visible: Tensor, dtype: Any) -> Tensor:
+    """What is added to products of queries and keys: nothing where a key may be seen, else what leaves no weight."""
+    return tf.where(is_visible, tf.zeros([], dtype), dtype.min / 2)
+
+
+def attention_weights(queries: Tensor, keys: Tensor, hidden: Tensor) -> Tensor:
     """(batch, heads, queries, keys) softmax of the scaled dot products over the visible keys.
 
     A query that sees no key gets equal weights: finite, and for the caller to discard.
@@ -94,12 +99,11 @@ def attention_weights(queries: Tensor, keys: Tensor, is_visible: Tensor) -> Tens
     Args:
         queries: (batch, heads, queries, dim of a head).
         keys: (batch, heads, keys, dim of a head).
-        is_visible: (batch, queries, keys).
+        hidden: (batch, queries or 1, keys) from `hidden_keys`.
     """
     # Scaling the queries and adding a mask, which has no gradient, spares passes over the large products.
     products = tf.matmul(queries / (queries.shape[-1] ** 0.5), keys, transpose_b=True)
-    hidden = tf.where(is_visible[:, None], tf.zeros([], products.dtype), products.dtype.min / 2)
-    return tf.nn.softmax(products + hidden, axis=-1)
+    return tf.nn.softmax(products + hidden[:, None], axis=-1)
 
 
 def split_heads(values: Tensor, num_heads: int) -> Tensor:
