@@ -145,6 +145,7 @@ def _with_shares(measured: Measured) -> Measured:
     """Ratios to the naive code, and what takes which share of an epoch."""
     for fast, naive, ratio in (
         ("step_seconds", "naive_step_seconds", "step_ratio"),
+        ("output_seconds", "naive_output_seconds", "output_ratio"),
         ("naive_users_per_second", "users_per_second", "ranking_ratio"),
     ):
         if fast in measured and naive in measured:
@@ -172,6 +173,8 @@ def _as_text(models: dict[str, Measured]) -> str:
         "naive, s": ("naive_step_seconds", "{:.3f}"),
         "ratio": ("step_ratio", "{:.1f}"),
         "Network, s": ("encoder_seconds", "{:.3f}"),
+        "Output, s": ("output_seconds", "{:.3f}"),
+        "ratio  ": ("output_ratio", "{:.1f}"),
         "Targets/s": ("tokens_per_second", "{:,.0f}"),
         "Memory, GiB": ("peak_memory_gib", "{:.2f}"),
         "Input": ("input_share", "{:.1%}"),

@@ -22,7 +22,7 @@ WARM_UP_STEPS = 2
 MAX_RANKED_USERS = 2_048
 NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24
 """Users that naive code ranks at once, and scores that it sorts at the most."""
-KINDS = ("step", "encoder", "naive_step", "ranking", "naive_ranking")
+KINDS = ("step", "encoder", "output", "naive_output", "naive_step", "ranking", "naive_ranking")
 
 
 def measure(kind: str, recipe_path: Path, name: str, data_dir: Path, num_steps: int) -> dict[str, float]:
@@ -103,6 +103,76 @@ def _measure_encoder(recipe: Any, model: Any, split: Any, num_steps: int) -> dic
     return {"encoder_seconds": _time_steps(model, data, network, num_steps, objective=objective)["step_seconds"]}
 
 
+class _GivenStates:
+    """A network without layers: its states are given, and have a gradient; tables are those of a real one."""
+
+    def __init__(self, network: Any, num_states: int) -> None:
+        import tensorflow as tf
+
+        dim = network.score_table.shape[1]
+        self._network = network
+        self._states = tf.random.stateless_normal([num_states, dim], [1, 2])
+        self._scale = tf.Variable(tf.ones([dim]))
+        self.variables = [self._scale, *(variable.value for variable in network.trainable_variables)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._network, name)
+
+    def __call__(self, inputs: Any, dropout_seed: Any = None) -> Any:
+        import tensorflow as tf
+
+        return tf.reshape(self._states[: inputs.shape[0] * inputs.shape[1]], [*inputs.shape, -1]) * self._scale
+
+    def target_states(self, batch: Any, dropout_seed: Any = None) -> Any:
+        import tensorflow as tf
+
+        return self._states[: tf.shape(batch.targets)[0]] * self._scale
+
+    def project(self, states: Any) -> Any:
+        return states
+
+
+def _measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naive: bool = False) -> dict[str, float]:
+    """What follows the network: negatives, logits, loss and their gradients; naive code does it at all positions."""
+    import tensorflow as tf
+
+    from aprec_like.batches import STATIC, PairExamples, make_batches
+    from aprec_like.objective import make_objective
+
+    data, network = _prepared(model, split)
+    training, examples = model.training, model.model.examples()
+    if isinstance(examples, PairExamples) or model.negatives.shared_by == "sequence":
+        return {}
+    if is_naive and (_naive() is None or _is_too_large(model, data)):
+        return {}
+    given = _GivenStates(network, training.batch_size * examples.length)
+    objective = make_objective(model.loss, model.negatives, data)
+    pieces = STATIC if is_naive else None
+    batches = make_batches(data, examples, training.batch_size, training.max_steps_per_epoch, 1, num_pieces=pieces)
+
+    @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int64)])
+    def gradients(batch: Any, number: Any) -> Any:
+        seed = tf.stack([tf.constant(1, tf.int64), number])
+        with tf.GradientTape() as tape:
+            if is_naive:
+                value = _naive().naive_loss_of_batch(given, model.loss, batch, examples.length, seed)
+            else:
+                value = objective(given, batch, seed)
+        found = tape.gradient(value, given.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [tf.convert_to_tensor(gradient) for gradient in found]
+
+    seconds = []
+    for number, batch in zip(range(num_steps + WARM_UP_STEPS), batches, strict=False):
+        started = time.monotonic()
+        float(tf.reduce_sum(gradients(batch, tf.constant(number, tf.int64))[0]))
+        seconds.append(time.monotonic() - started)
+    return {"naive_output_seconds" if is_naive else "output_seconds": float(np.median(seconds[WARM_UP_STEPS:]))}
+
+
+def _measure_naive_output(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
+    return _measure_output(recipe, model, split, max(3, num_steps // 2), is_naive=True)
+
+
 def _time_steps(
     model: Any, data: Interactions, network: Any, num_steps: int, optimizer: Any = None, objective: Any = None
 ) -> dict[str, float]:
@@ -145,26 +215,30 @@ def _measure_naive_step(recipe: Any, model: Any, split: Any, num_steps: int) -> 
     import tensorflow as tf
 
     from aprec_like.batches import STATIC, PairExamples, make_batches
-    from aprec_like.losses import SampledLoss
 
     naive = _naive()
     data, network = _prepared(model, split)
-    training, examples, loss = model.training, model.model.examples(), model.loss
-    if naive is None or isinstance(examples, PairExamples):
-        return {}
-    length = examples.length
-    per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
-    if 3 * 4 * training.batch_size * length * per_position > _available_bytes():
+    training, examples = model.training, model.model.examples()
+    if naive is None or isinstance(examples, PairExamples) or _is_too_large(model, data):
         return {}
     batches = make_batches(data, examples, training.batch_size, training.max_steps_per_epoch, 1, num_pieces=STATIC)
-    step = naive.make_naive_step(network, loss, data.num_items, training.optimizer.build())
+    step = naive.make_naive_step(network, model.loss, data.num_items, training.optimizer.build())
     seconds = []
     for number, batch in zip(range(max(3, num_steps // 2) + 1), batches, strict=False):
-        inputs, targets = naive.padded(batch, length)
+        inputs, targets = naive.padded(batch, examples.length)
         started = time.monotonic()
         float(step(inputs, targets, tf.constant(number, tf.int64)))
         seconds.append(time.monotonic() - started)
     return {"naive_step_seconds": float(np.median(seconds[1:]))}
+
+
+def _is_too_large(model: Any, data: Interactions) -> bool:
+    """Whether naive code would need more memory than there is: rows of all candidates, or logits of all items."""
+    from aprec_like.losses import SampledLoss
+
+    loss, positions = model.loss, model.training.batch_size * model.model.examples().length
+    per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
+    return 3 * 4 * positions * per_position > _available_bytes()
 
 
 def _some_test_users(split: Any, most: int = MAX_RANKED_USERS) -> Any:
@@ -218,6 +292,8 @@ def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) 
 _MEASURES = {
     "step": _measure_step,
     "encoder": _measure_encoder,
+    "output": _measure_output,
+    "naive_output": _measure_naive_output,
     "naive_step": _measure_naive_step,
     "naive_ranking": _measure_naive_ranking,
 }

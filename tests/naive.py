@@ -43,6 +43,21 @@ def naive_loss(network, loss, inputs, targets, negatives, dropout_seed=None):
     return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
 
 
+def drawn_negatives(loss, shape, num_items, seed):
+    """(*shape, k) uniform items, or `None` where the loss draws none."""
+    if not isinstance(loss, SampledLoss):
+        return None
+    return tf.random.stateless_uniform([*shape, loss.num_negatives], seed, maxval=num_items, dtype=tf.int32)
+
+
+def naive_loss_of_batch(network, loss, batch, length, seed):
+    """The mean loss of a batch of static shape, with fresh uniform negatives."""
+    inputs, targets = padded(batch, length)
+    return naive_loss(
+        network, loss, inputs, targets, drawn_negatives(loss, inputs.shape, network.num_items, seed), seed
+    )
+
+
 def make_naive_step(network, loss, num_items, optimizer):
     """A compiled step on (batch, length) inputs and targets, fresh uniform negatives, dense gradients."""
     variables = network.trainable_variables
@@ -51,10 +66,7 @@ def make_naive_step(network, loss, num_items, optimizer):
     @tf.function
     def step(inputs, targets, number):
         seed = tf.stack([tf.constant(1, tf.int64), number])
-        negatives = None
-        if isinstance(loss, SampledLoss):
-            shape = [*inputs.shape, loss.num_negatives]
-            negatives = tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32)
+        negatives = drawn_negatives(loss, inputs.shape, num_items, seed)
         with tf.GradientTape() as tape:
             value = naive_loss(network, loss, inputs, targets, negatives, seed)
         gradients = tape.gradient(value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)

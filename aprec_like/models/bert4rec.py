@@ -14,7 +14,7 @@ from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.models.transformer import (
     LayerNorm,
-    attention_weights,
+    attend,
     dropout,
     hidden_keys,
     join_heads,
@@ -228,8 +228,8 @@ class BERT4RecLayer(keras.layers.Layer):
             split_heads(layer(inputs), self.num_heads)
             for layer, inputs in ((self.query, asking), (self.key, states), (self.value, states))
         )
-        weights = drop(attention_weights(queries, keys, hidden), 0)
-        attended = self.attention_output(join_heads(tf.matmul(weights, values)))
+        attended = attend(queries, keys, values, hidden, self.dropout_rate, dropout_seed, self.first_place)
+        attended = self.attention_output(join_heads(attended))
         states = self.attention_norm(asking + drop(attended, 1))
         return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))
 

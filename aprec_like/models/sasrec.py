@@ -13,7 +13,7 @@ from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.models.transformer import (
     LayerNorm,
-    attention_weights,
+    attend,
     causal_visibility,
     dropout,
     hidden_keys,
@@ -206,13 +206,13 @@ class SASRecBlock(keras.layers.Layer):
         if num_queries is not None:
             hidden = hidden[:, -num_queries:]
         normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
-        weights = attention_weights(self._heads(self.query(normed)), self._heads(self.key(states)), hidden)
-        attended = tf.matmul(drop(weights, 0), self._heads(self.value(states)))
+        queries, keys, values = (
+            split_heads(layer(inputs), self.num_heads)
+            for layer, inputs in ((self.query, normed), (self.key, states), (self.value, states))
+        )
+        attended = attend(queries, keys, values, hidden, self.dropout_rate, dropout_seed, self.first_place)
         attended = self.norm2(join_heads(attended) + normed)
         return drop(self.ffn2(drop(self.ffn1(attended), 1)), 2) + attended
-
-    def _heads(self, values: Tensor) -> Tensor:
-        return split_heads(values, self.num_heads)
 
 
 def _layer_norm(settings: SASRec, name: str) -> Any:

@@ -26,15 +26,18 @@ def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Ten
     """
     if seed is None or rate == 0:
         return values
+    is_kept, scale = kept_values(tf.shape(values), rate, seed, place)
+    return values * tf.where(is_kept, tf.constant(scale, values.dtype), tf.zeros([], values.dtype))
+
+
+def kept_values(shape: Tensor, rate: float, seed: Tensor, place: int) -> tuple[Tensor, float]:
+    """What dropout keeps, an array of this shape, and by what it multiplies that."""
     place_seed = tf.random.experimental.stateless_fold_in(seed, place, alg="philox")
-    shape = tf.shape(values)
     small, bits = (tf.uint8, 8) if (rate * 256).is_integer() else (tf.uint16, 16)
-    limit = round(rate * 2**bits)
-    num_words = (tf.size(values) * bits + 31) // 32
-    words = tf.random.stateless_uniform([num_words], place_seed, None, None, tf.uint32, alg="philox")
-    drawn = tf.reshape(tf.reshape(tf.bitcast(words, small), [-1])[: tf.size(values)], shape)
-    scale = tf.constant(2**bits / (2**bits - limit), values.dtype)
-    return values * tf.where(drawn >= limit, scale, tf.zeros([], values.dtype))
+    limit, size = round(rate * 2**bits), tf.reduce_prod(shape)
+    words = tf.random.stateless_uniform([(size * bits + 31) // 32], place_seed, None, None, tf.uint32, alg="philox")
+    drawn = tf.reshape(tf.reshape(tf.bitcast(words, small), [-1])[:size], shape)
+    return drawn >= limit, 2**bits / (2**bits - limit)
 
 
 class LayerNorm(keras.layers.LayerNormalization):
@@ -91,19 +94,53 @@ def hidden_keys(is_visible: Tensor, dtype: Any) -> Tensor:
     return tf.where(is_visible, tf.zeros([], dtype), dtype.min / 2)
 
 
-def attention_weights(queries: Tensor, keys: Tensor, hidden: Tensor) -> Tensor:
-    """(batch, heads, queries, keys) softmax of the scaled dot products over the visible keys.
+def attend(
+    queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, rate: float, seed: Tensor | None, place: int
+) -> Tensor:
+    """(batch, heads, queries, dim) means of values, weighted by the softmax of the scaled products of queries and keys.
 
     A query that sees no key gets equal weights: finite, and for the caller to discard.
 
     Args:
         queries: (batch, heads, queries, dim of a head).
         keys: (batch, heads, keys, dim of a head).
+        values: (batch, heads, keys, dim of a head).
         hidden: (batch, queries or 1, keys) from `hidden_keys`.
+        rate: share of the weights that is dropped.
+        seed: (2,) integers of dropout, or `None` at inference.
+        place: where in the network this is.
     """
-    # Scaling the queries and adding a mask, which has no gradient, spares passes over the large products.
-    products = tf.matmul(queries / (queries.shape[-1] ** 0.5), keys, transpose_b=True)
-    return tf.nn.softmax(products + hidden[:, None], axis=-1)
+    # Passes over the (queries, keys) arrays are what costs time: what can be, is done to queries and values instead.
+    queries, is_kept = queries / queries.shape[-1] ** 0.5, None
+    if seed is not None and rate:
+        is_kept, scale = kept_values(tf.concat([tf.shape(queries)[:3], tf.shape(keys)[2:3]], axis=0), rate, seed, place)
+        values = values * scale
+    return _weighted_means(queries, keys, values, hidden[:, None], is_kept)
+
+
+def _weighted_means(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, is_kept: Tensor | None) -> Tensor:
+    """The means of values by the softmax of queries and keys, some of whose weights are not kept; and its gradient."""
+
+    @tf.custom_gradient
+    def means(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True) + hidden, axis=-1)
+        kept = weights if is_kept is None else weights * tf.cast(is_kept, weights.dtype)
+        result = tf.matmul(kept, values)
+
+        def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            # The softmax needs the sum over keys of weight times gradient: that is result times upstream, over dim.
+            sums = tf.reduce_sum(tf.cast(upstream * result, tf.float32), axis=-1, keepdims=True)
+            of_kept = tf.matmul(upstream, values, transpose_b=True)
+            of_products = kept * of_kept - weights * tf.cast(sums, weights.dtype)
+            return (
+                tf.matmul(of_products, keys),
+                tf.matmul(of_products, queries, transpose_a=True),
+                tf.matmul(kept, upstream, transpose_a=True),
+            )
+
+        return result, backward
+
+    return means(queries, keys, values)
 
 
 def split_heads(values: Tensor, num_heads: int) -> Tensor:

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from aprec_like.interactions import PADDING
 from aprec_like.models import BERT4Rec, SASRec
-from aprec_like.models.transformer import LayerNorm, dropout
+from aprec_like.models.transformer import LayerNorm, attend, dropout, hidden_keys, kept_values
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.25, 0.2, 0.1, 0.9])
@@ -46,6 +46,33 @@ def test_the_layer_norm_is_that_of_keras(epsilon):
         results.append([layer(values), *tape.gradient(total, [values, layer.gamma.value, layer.beta.value])])
     for mine, other in zip(*results, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_attention_has_the_values_and_gradients_of_the_plain_formula(rate):
+    random = np.random.default_rng(0)
+    shapes = [(3, 2, 4, 5), (3, 2, 6, 5), (3, 2, 6, 5)]
+    inputs = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    is_visible = tf.constant(random.random((3, 4, 6)) < 0.6)
+    hidden, seed = hidden_keys(is_visible, tf.float32), tf.constant([1, 2], tf.int64)
+
+    def plain(queries, keys, values):
+        products = tf.einsum("bhqd,bhkd->bhqk", queries, keys) / np.sqrt(5)
+        weights = tf.nn.softmax(tf.where(is_visible[:, None], products, -1e30), axis=-1)
+        if rate:
+            is_kept, scale = kept_values(tf.constant([3, 2, 4, 6]), rate, seed, 7)
+            weights *= scale * tf.cast(is_kept, tf.float32)
+        return tf.einsum("bhqk,bhkd->bhqd", weights, values)
+
+    results = []
+    for formula in (plain, lambda *inputs: attend(*inputs, hidden, rate, seed, 7)):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            found = formula(*inputs)
+            total = tf.reduce_sum(found**3)
+        results.append([found, *tape.gradient(total, inputs)])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
