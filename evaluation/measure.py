@@ -139,11 +139,12 @@ def _measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naiv
     from aprec_like.batches import STATIC, PairExamples, make_batches
     from aprec_like.objective import make_objective
 
+    naive = _naive() if is_naive else None
     data, network = _prepared(model, split)
     training, examples = model.training, model.model.examples()
     if isinstance(examples, PairExamples) or model.negatives.shared_by == "sequence":
         return {}
-    if is_naive and (_naive() is None or _is_too_large(model, data)):
+    if is_naive and (naive is None or _is_too_large(model, data)):
         return {}
     given = _GivenStates(network, training.batch_size * examples.length)
     objective = make_objective(model.loss, model.negatives, data)
@@ -154,10 +155,10 @@ def _measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naiv
     def gradients(batch: Any, number: Any) -> Any:
         seed = tf.stack([tf.constant(1, tf.int64), number])
         with tf.GradientTape() as tape:
-            if is_naive:
-                value = _naive().naive_loss_of_batch(given, model.loss, batch, examples.length, seed)
-            else:
+            if naive is None:
                 value = objective(given, batch, seed)
+            else:
+                value = naive.naive_loss_of_batch(given, model.loss, batch, examples.length, seed)
         found = tape.gradient(value, given.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(gradient) for gradient in found]
 

@@ -22,6 +22,8 @@ COPIES_OF_WEIGHTS = 4
 """Weights, gradients and two moments of Adam; the weights of the best epoch are on disk."""
 COPIES_ON_DISK = 3 * 3 + 2
 """Three states (two kept, one being written) of weights and two moments each, and two times the best weights."""
+NUMBERS_PER_CANDIDATE = 8
+"""Of a candidate of one target alone: the item, the gradient of its logit, and its entry in a sparse matrix."""
 BYTES_PER_VALUE, BYTES_PER_PLACE = 8, 24
 """Of a user's value, and of an item in a user's list, in a Parquet file; on the safe side."""
 
@@ -82,7 +84,7 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
     else:
-        output = targets * loss.num_negatives + 4 * chunk_numbers()
+        output = NUMBERS_PER_CANDIDATE * targets * loss.num_negatives + 4 * chunk_numbers()
     return BYTES * (weights + activations + output)
 
 
