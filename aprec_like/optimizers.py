@@ -21,9 +21,9 @@ class Adam:
         beta_2: how much of the mean squared gradient a step keeps.
         epsilon: added to the root of the mean squared gradient.
         lazy: move only the rows of a table that a step has used, so that a step on a huge catalogue costs what its
-            rows cost. It is not the same algorithm: a row that is not used keeps its means, where they would fade and
-            the row would still drift by them; a rare item therefore moves further when it comes. Bias correction
-            counts all steps. A table whose gradient is dense, as that of a softmax over all items, moves as ever.
+            rows cost. Every row then has an Adam of its own, made of the steps that used it: between them it does not
+            drift, its means do not fade, and bias correction counts its own steps. A table whose gradient is dense,
+            as that of a softmax over all items, moves as ever.
     """
 
     learning_rate: float = 1e-3
@@ -87,6 +87,18 @@ class FusedAdam(keras.optimizers.Adam):
 class LazyAdam(FusedAdam):
     """Adam that moves only the rows that have a gradient; see `Adam.lazy`."""
 
+    def build(self, variables: list[Any]) -> None:
+        """Moments, and for the rows of every matrix how many steps have used each."""
+        if self.built:
+            return
+        super().build(variables)
+        self._uses = [
+            self.add_variable((variable.shape[0],), name=f"{variable.path.replace('/', '_')}_uses")
+            if len(variable.shape) == 2
+            else None
+            for variable in variables
+        ]
+
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
         """Move one variable, or some of its rows."""
         if not isinstance(gradient, tf.IndexedSlices):
@@ -95,11 +107,14 @@ class LazyAdam(FusedAdam):
         rows, place = tf.unique(gradient.indices)
         summed = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
         mean, mean_square = self._moments(variable)
-        step = tf.cast(self.iterations + 1, variable.dtype)
-        rate = learning_rate * tf.sqrt(1 - tf.pow(self.beta_2, step)) / (1 - tf.pow(self.beta_1, step))
+        uses = self._uses[self._get_variable_index(variable)].value
+        # A row used for the first time moves by the learning rate, whatever the number of steps before.
+        steps = tf.gather(uses, rows)[:, None] + 1
+        rate = learning_rate * tf.sqrt(1 - tf.pow(self.beta_2, steps)) / (1 - tf.pow(self.beta_1, steps))
         old_mean, old_square = tf.gather(mean, rows), tf.gather(mean_square, rows)
         new_mean = old_mean + (summed - old_mean) * (1 - self.beta_1)
         new_square = old_square + (tf.square(summed) - old_square) * (1 - self.beta_2)
+        uses.scatter_update(tf.IndexedSlices(steps[:, 0], rows))
         mean.scatter_update(tf.IndexedSlices(new_mean, rows))
         mean_square.scatter_update(tf.IndexedSlices(new_square, rows))
         variable.scatter_sub(tf.IndexedSlices(rate * new_mean / (tf.sqrt(new_square) + self.epsilon), rows))
