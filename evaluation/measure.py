@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import math
 import resource
 import sys
 import tempfile
@@ -17,8 +15,9 @@ import numpy as np
 from aprec_like.interactions import Interactions
 from evaluation.command import DONE, import_tensorflow, run_command
 from evaluation.growth import Size
+from evaluation.output_layer import WARM_UP_STEPS, measure_naive_output, measure_output
+from evaluation.subjects import fresh_network, is_too_large, naive_code, prepared
 
-WARM_UP_STEPS = 2
 MAX_RANKED_USERS = 2_048
 NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24
 """Users that naive code ranks at once, and scores that it sorts at the most."""
@@ -45,7 +44,7 @@ def measure_size(recipe_path: Path, name: str, size: Size, num_steps: int) -> di
     from aprec_like.recipe import load_recipe
 
     model, data = size.applied(load_recipe(recipe_path).models[name])
-    seconds = _time_steps(model, data, _fresh_network(model, data), num_steps)["step_seconds"]
+    seconds = _time_steps(model, data, fresh_network(model, data), num_steps)["step_seconds"]
     return {"step_seconds": seconds, "peak_memory_gib": _peak_memory_gib()}
 
 
@@ -53,27 +52,11 @@ def _peak_memory_gib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def _prepared(model: Any, split: Any) -> Any:
-    """The training data of a model and a fresh network."""
-    data = split.test.known if model.training.learns_validation_targets else split.train
-    return data, _fresh_network(model, data)
-
-
-def _fresh_network(model: Any, data: Interactions) -> Any:
-    import keras
-
-    from aprec_like.training import computing_in
-
-    keras.utils.set_random_seed(1)
-    with computing_in("mixed_bfloat16" if model.training.mixed_precision else "float32"):
-        return model.model.build(data.num_items, num_users=data.num_users)
-
-
 def _measure_step(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
     from aprec_like.batches import steps_per_epoch
     from aprec_like.training import seconds_to_save
 
-    data, network = _prepared(model, split)
+    data, network = prepared(model, split)
     training, examples = model.training, model.model.examples()
     optimizer = training.optimizer.build()
     values = _time_steps(model, data, network, num_steps, optimizer)
@@ -93,7 +76,7 @@ def _measure_encoder(recipe: Any, model: Any, split: Any, num_steps: int) -> dic
 
     from aprec_like.batches import PairExamples
 
-    data, network = _prepared(model, split)
+    data, network = prepared(model, split)
     if isinstance(model.model.examples(), PairExamples):
         return {}
 
@@ -101,77 +84,6 @@ def _measure_encoder(recipe: Any, model: Any, split: Any, num_steps: int) -> dic
         return tf.reduce_mean(tf.square(network.target_states(batch, seed)))
 
     return {"encoder_seconds": _time_steps(model, data, network, num_steps, objective=objective)["step_seconds"]}
-
-
-class _GivenStates:
-    """A network without layers: its states are given, and have a gradient; tables are those of a real one."""
-
-    def __init__(self, network: Any, num_states: int) -> None:
-        import tensorflow as tf
-
-        dim = network.score_table.shape[1]
-        self._network = network
-        self._states = tf.random.stateless_normal([num_states, dim], [1, 2])
-        self._scale = tf.Variable(tf.ones([dim]))
-        self.variables = [self._scale, *(variable.value for variable in network.trainable_variables)]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._network, name)
-
-    def __call__(self, inputs: Any, dropout_seed: Any = None) -> Any:
-        import tensorflow as tf
-
-        return tf.reshape(self._states[: inputs.shape[0] * inputs.shape[1]], [*inputs.shape, -1]) * self._scale
-
-    def target_states(self, batch: Any, dropout_seed: Any = None) -> Any:
-        import tensorflow as tf
-
-        return self._states[: tf.shape(batch.targets)[0]] * self._scale
-
-    def project(self, states: Any) -> Any:
-        return states
-
-
-def _measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naive: bool = False) -> dict[str, float]:
-    """What follows the network: negatives, logits, loss and their gradients; naive code does it at all positions."""
-    import tensorflow as tf
-
-    from aprec_like.batches import STATIC, PairExamples, make_batches
-    from aprec_like.objective import make_objective
-
-    naive = _naive() if is_naive else None
-    data, network = _prepared(model, split)
-    training, examples = model.training, model.model.examples()
-    if isinstance(examples, PairExamples) or model.negatives.shared_by == "sequence":
-        return {}
-    if is_naive and (naive is None or _is_too_large(model, data)):
-        return {}
-    given = _GivenStates(network, training.batch_size * examples.length)
-    objective = make_objective(model.loss, model.negatives, data)
-    pieces = STATIC if is_naive else None
-    batches = make_batches(data, examples, training.batch_size, training.max_steps_per_epoch, 1, num_pieces=pieces)
-
-    @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int64)])
-    def gradients(batch: Any, number: Any) -> Any:
-        seed = tf.stack([tf.constant(1, tf.int64), number])
-        with tf.GradientTape() as tape:
-            if naive is None:
-                value = objective(given, batch, seed)
-            else:
-                value = naive.naive_loss_of_batch(given, model.loss, batch, examples.length, seed)
-        found = tape.gradient(value, given.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [tf.convert_to_tensor(gradient) for gradient in found]
-
-    seconds = []
-    for number, batch in zip(range(num_steps + WARM_UP_STEPS), batches, strict=False):
-        started = time.monotonic()
-        float(tf.reduce_sum(gradients(batch, tf.constant(number, tf.int64))[0]))
-        seconds.append(time.monotonic() - started)
-    return {"naive_output_seconds" if is_naive else "output_seconds": float(np.median(seconds[WARM_UP_STEPS:]))}
-
-
-def _measure_naive_output(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
-    return _measure_output(recipe, model, split, max(3, num_steps // 2), is_naive=True)
 
 
 def _time_steps(
@@ -217,10 +129,10 @@ def _measure_naive_step(recipe: Any, model: Any, split: Any, num_steps: int) -> 
 
     from aprec_like.batches import STATIC, PairExamples, make_batches
 
-    naive = _naive()
-    data, network = _prepared(model, split)
+    naive = naive_code()
+    data, network = prepared(model, split)
     training, examples = model.training, model.model.examples()
-    if naive is None or isinstance(examples, PairExamples) or _is_too_large(model, data):
+    if naive is None or isinstance(examples, PairExamples) or is_too_large(model, data):
         return {}
     batches = make_batches(data, examples, training.batch_size, training.max_steps_per_epoch, 1, num_pieces=STATIC)
     step = naive.make_naive_step(network, model.loss, data.num_items, training.optimizer.build())
@@ -231,15 +143,6 @@ def _measure_naive_step(recipe: Any, model: Any, split: Any, num_steps: int) -> 
         float(step(inputs, targets, tf.constant(number, tf.int64)))
         seconds.append(time.monotonic() - started)
     return {"naive_step_seconds": float(np.median(seconds[1:]))}
-
-
-def _is_too_large(model: Any, data: Interactions) -> bool:
-    """Whether naive code would need more memory than there is: rows of all candidates, or logits of all items."""
-    from aprec_like.losses import SampledLoss
-
-    loss, positions = model.loss, model.training.batch_size * model.model.examples().length
-    per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
-    return 3 * 4 * positions * per_position > _available_bytes()
 
 
 def _some_test_users(split: Any, most: int = MAX_RANKED_USERS) -> Any:
@@ -256,7 +159,7 @@ def _measure_ranking(recipe: Any, model: Any, split: Any) -> dict[str, float]:
 
     held_out = _some_test_users(split)
     is_counted = isinstance(model, CountingModel)
-    scorer = model.fit(split.test.known) if is_counted else NetworkScorer(_prepared(model, split)[1])
+    scorer = model.fit(split.test.known) if is_counted else NetworkScorer(prepared(model, split)[1])
     options = {"exclude_seen": recipe.evaluation.exclude_seen, "depth": recipe.evaluation.depth}
     rank(scorer, held_out, **options)
     started = time.monotonic()
@@ -269,10 +172,10 @@ def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) 
     from aprec_like.interactions import MASK
     from aprec_like.models import BERT4Rec
 
-    naive = _naive()
+    naive = naive_code()
     if naive is None or isinstance(model.model.examples(), PairExamples):
         return {}
-    data, network = _prepared(model, split)
+    data, network = prepared(model, split)
     held_out = _some_test_users(split, max(8, min(MAX_RANKED_USERS, MAX_NAIVE_SCORES // data.num_items)))
     length = model.model.max_length
     seconds = 0.0
@@ -293,27 +196,11 @@ def _measure_naive_ranking(recipe: Any, model: Any, split: Any, num_steps: int) 
 _MEASURES = {
     "step": _measure_step,
     "encoder": _measure_encoder,
-    "output": _measure_output,
-    "naive_output": _measure_naive_output,
+    "output": measure_output,
+    "naive_output": measure_naive_output,
     "naive_step": _measure_naive_step,
     "naive_ranking": _measure_naive_ranking,
 }
-
-
-def _naive() -> Any:
-    """The reference that stands with the tests; `None` where the package is installed without them."""
-    try:
-        return importlib.import_module("tests.naive")
-    except ModuleNotFoundError:
-        return None
-
-
-def _available_bytes() -> float:
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-    except OSError:
-        return math.inf
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
 def main() -> int:

@@ -1,0 +1,52 @@
+"""What `evaluation.benchmark` measures: a model's training data and a fresh network, and the naive code beside it."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+from typing import Any
+
+from aprec_like.interactions import Interactions
+
+
+def prepared(model: Any, split: Any) -> Any:
+    """The training data of a model and a fresh network."""
+    data = split.test.known if model.training.learns_validation_targets else split.train
+    return data, fresh_network(model, data)
+
+
+def fresh_network(model: Any, data: Interactions) -> Any:
+    """A network that has learned nothing."""
+    import keras
+
+    from aprec_like.training import computing_in
+
+    keras.utils.set_random_seed(1)
+    with computing_in("mixed_bfloat16" if model.training.mixed_precision else "float32"):
+        return model.model.build(data.num_items, num_users=data.num_users)
+
+
+def naive_code() -> Any:
+    """The reference that stands with the tests; `None` where the package is installed without them."""
+    try:
+        return importlib.import_module("tests.naive")
+    except ModuleNotFoundError:
+        return None
+
+
+def _available_bytes() -> float:
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return math.inf
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def is_too_large(model: Any, data: Interactions) -> bool:
+    """Whether naive code would need more memory than there is: rows of all candidates, or logits of all items."""
+    from aprec_like.losses import SampledLoss
+
+    loss, positions = model.loss, model.training.batch_size * model.model.examples().length
+    per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
+    return 3 * 4 * positions * per_position > _available_bytes()
