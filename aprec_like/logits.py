@@ -158,20 +158,28 @@ def _products(
 def _sparse_products(
     of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor, is_picked: bool
 ) -> tuple[Tensor, Tensor]:
-    """Only the entries are multiplied: less arithmetic than a step's largest matrix products, and no scatter."""
-    count, each = tf.shape(candidates, tf.int64)[0], candidates.shape[1]
-    places = tf.stack([tf.repeat(tf.range(count), each), tf.cast(tf.reshape(candidates, [-1]), tf.int64)], axis=1)
+    """Only the entries are multiplied: less arithmetic than a step's largest matrix products, and no scatter.
+
+    A matrix is transposed by one thread, so with a small table there are two, of half the targets each. (TensorFlow can
+    multiply by a transpose without making it, but adds up in any order, and no two runs would be the same.)
+    """
+    count = tf.shape(candidates)[0]
+    sizes = [count // 2, count - count // 2] if is_picked else [count]
+    parts = zip(*(tf.split(values, sizes) for values in (of_logits, candidates, states)), strict=True)
+    of_states, of_table = zip(*(_products_of_part(*part, table) for part in parts), strict=True)
+    return tf.ensure_shape(tf.concat(of_states, axis=0), states.shape), tf.add_n(of_table)
+
+
+def _products_of_part(entries: Tensor, columns: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    count, each = tf.shape(columns, tf.int64)[0], columns.shape[1]
+    places = tf.stack([tf.repeat(tf.range(count), each), tf.cast(tf.reshape(columns, [-1]), tf.int64)], axis=1)
     matrix = tf.raw_ops.SparseTensorToCSRSparseMatrix(
-        indices=places, values=tf.reshape(of_logits, [-1]), dense_shape=tf.stack([count, table.shape[0]])
+        indices=places, values=tf.reshape(entries, [-1]), dense_shape=tf.stack([count, table.shape[0]])
     )
+    transposed = tf.raw_ops.SparseMatrixTranspose(input=matrix, type=states.dtype)
     of_states = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=table)
-    if is_picked:
-        of_table = tf.raw_ops.SparseMatrixMatMul(a=matrix, b=states, transpose_a=True)
-    else:
-        # The product above makes a whole table per thread and adds them up: too much for a large one.
-        transposed = tf.raw_ops.SparseMatrixTranspose(input=matrix, type=states.dtype)
-        of_table = tf.raw_ops.SparseMatrixMatMul(a=transposed, b=states)
-    return tf.ensure_shape(of_states, states.shape), tf.ensure_shape(of_table, table.shape)
+    of_table = tf.raw_ops.SparseMatrixMatMul(a=transposed, b=states)
+    return of_states, tf.ensure_shape(of_table, table.shape)
 
 
 def _dense_products(of_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
