@@ -64,6 +64,29 @@ def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(mon
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("limit", [0, 1000], ids=["gathered", "all logits"])
+def test_gradients_have_the_same_bits_every_time(monkeypatch, limit):
+    """Large enough for several threads, which must not add up in the order in which they happen to finish."""
+    monkeypatch.setattr(logits, "MAX_GEMM_ITEMS_PER_CANDIDATE", limit)
+    random = np.random.default_rng(0)
+    states, table = (tf.Variable(random.normal(size=shape).astype(np.float32)) for shape in ((4000, 64), (2000, 64)))
+    candidates = tf.constant(random.integers(2000, size=(4000, 129)), tf.int32)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 64]), tf.TensorSpec([None, 129], tf.int32)])
+    def gradients(inputs, candidates):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            rows = tf.convert_to_tensor(table)
+            weights = tf.ones(tf.shape(inputs)[:1])
+            value = logits.own_losses(GBCE(128, 0.5), inputs, rows, candidates, weights, 2000)
+        return tape.gradient(value, [inputs, table])
+
+    first = gradients(states, candidates)
+    for _ in range(8):
+        for found, expected in zip(gradients(states, candidates), first, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 LENGTHS = [1, 2, 3, 5, 8, 9, 17, 20, 30, 40, 55, 60, 4, 6, 7, 33]
 
 
