@@ -166,7 +166,8 @@ def _sparse_products(
     count = tf.shape(candidates)[0]
     sizes = [count // 2, count - count // 2] if is_picked else [count]
     parts = zip(*(tf.split(values, sizes) for values in (of_logits, candidates, states)), strict=True)
-    of_states, of_table = zip(*(_products_of_part(*part, table) for part in parts), strict=True)
+    products = [_products_of_part(entries, columns, some, table) for entries, columns, some in parts]
+    of_states, of_table = zip(*products, strict=True)
     return tf.ensure_shape(tf.concat(of_states, axis=0), states.shape), tf.add_n(of_table)
 
 
