@@ -6,8 +6,8 @@ their logits at the prior (`prior_start`); training ends after a fixed number of
 numbers stand beside ours as a mark, not as what must come out.
 
 Run:       python -m evaluation.run recipes/ml1m_cpu.py
-Expected:  NDCG@10 gSASRec 0.161, SASRec-Softmax 0.155, SASRec 0.112, MF-BPR 0.037, Popularity 0.018 (results/ml1m_cpu);
-           BERT4Rec was at 0.119 on the validation users after 43 epochs, still rising
+Expected:  NDCG@10 gSASRec 0.159, SASRec-Softmax 0.155, Markov chain 0.126, SASRec 0.112, MF-BPR 0.037, Popularity 0.018
+           (results/ml1m_cpu); BERT4Rec was at 0.119 on the validation users after 43 epochs, still rising
 Duration:  on two CPU cores 4 to 10 minutes for each of gSASRec, SASRec-Softmax, SASRec and MF-BPR; 10 to 16 s for an
            epoch of BERT4Rec, which was not trained to its end
 """
