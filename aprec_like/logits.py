@@ -20,7 +20,8 @@ from aprec_like.losses import SampledLoss
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 40
 """Up to this many items per candidate all logits are computed. On two CPU cores both ways took the same time at 50 of
-them (256 negatives, 128 dimensions) and at 35 (64 and 64)."""
+them (256 negatives, 128 dimensions) and at 35 (64 and 64), when each way still made its own gradients; since they share
+them, this was not measured again."""
 
 MAX_CHUNK_TARGETS = 1024
 """Targets of a chunk at the most: chunks have one size, the last is filled up, and that is waste in small batches."""

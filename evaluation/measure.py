@@ -15,8 +15,8 @@ import numpy as np
 from aprec_like.interactions import Interactions
 from evaluation.command import DONE, import_tensorflow, run_command
 from evaluation.growth import Size
-from evaluation.output_layer import WARM_UP_STEPS, measure_naive_output, measure_output
-from evaluation.subjects import fresh_network, is_too_large, naive_code, prepared
+from evaluation.output_layer import measure_naive_output, measure_output
+from evaluation.subjects import WARM_UP_STEPS, fresh_network, is_too_large, naive_code, prepared
 
 MAX_RANKED_USERS = 2_048
 NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24

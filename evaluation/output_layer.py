@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.subjects import is_too_large, naive_code, prepared
-
-WARM_UP_STEPS = 2
+from evaluation.subjects import WARM_UP_STEPS, is_too_large, naive_code, prepared
 
 
 class GivenStates:

@@ -9,6 +9,8 @@ from typing import Any
 
 from aprec_like.interactions import Interactions
 
+WARM_UP_STEPS = 2
+
 
 def prepared(model: Any, split: Any) -> Any:
     """The training data of a model and a fresh network."""
