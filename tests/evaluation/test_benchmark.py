@@ -2,13 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from aprec_like.batches import STATIC, make_batches
 from aprec_like.losses import GBCE, Softmax
 from aprec_like.models import SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.objective import make_objective
 from aprec_like.recipe import Trained
 from aprec_like.training import Training
 from evaluation import benchmark, growth
+from evaluation.output_layer import GivenStates
+from tests import naive
+from tests.conftest import interactions_from
 
 RECIPE = """
 from aprec_like.datasets import Lengths, Simulated
@@ -29,6 +37,20 @@ recipe = Recipe(
 """
 
 
+def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
+    """In a batch of static shape every position is a target or padding, so both see the same states."""
+    train = interactions_from([[1, 2, 3, 4, 5], [6, 7], [8, 9, 1]], 12)
+    model = SASRec(max_length=4, embedding_dim=8)
+    batch = next(iter(make_batches(train, model.examples(), 3, 1, seed=1, num_pieces=STATIC)))
+    given, seed = GivenStates(model.build(12), 3 * 4), tf.constant([1, 2], tf.int64)
+    with tf.GradientTape(persistent=True) as tape:
+        ours = make_objective(Softmax(), Negatives(), train)(given, batch, seed)
+        theirs = naive.naive_loss_of_batch(given, Softmax(), batch, 4, seed)
+    assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
+    scale = given.variables[0]
+    np.testing.assert_allclose(tape.gradient(ours, scale), tape.gradient(theirs, scale), atol=1e-6)
+
+
 @pytest.mark.slow
 def test_every_number_is_there_and_makes_sense(tmp_path, monkeypatch, capfd):
     (tmp_path / "tiny.py").write_text(RECIPE)
@@ -38,6 +60,7 @@ def test_every_number_is_there_and_makes_sense(tmp_path, monkeypatch, capfd):
     assert set(models["Popularity"]) == {"users_per_second", "ranking_memory_gib"}
     measured = models["gSASRec"]
     assert measured["step_ratio"] == measured["naive_step_seconds"] / measured["step_seconds"] > 0
+    assert measured["output_ratio"] == measured["naive_output_seconds"] / measured["output_seconds"] > 0
     assert measured["ranking_ratio"] == measured["users_per_second"] / measured["naive_users_per_second"] > 0
     assert measured["encoder_seconds"] > 0
     assert 0 < measured["peak_memory_gib"] < 10 and measured["tokens_per_second"] > 0
