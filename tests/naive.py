@@ -69,7 +69,8 @@ def make_naive_step(network, loss, num_items, optimizer):
         negatives = drawn_negatives(loss, inputs.shape, num_items, seed)
         with tf.GradientTape() as tape:
             value = naive_loss(network, loss, inputs, targets, negatives, seed)
-        gradients = tape.gradient(value, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        weights = [variable.value for variable in variables]
+        gradients = tape.gradient(value, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         optimizer.apply([tf.convert_to_tensor(gradient) for gradient in gradients], variables)
         return value
 

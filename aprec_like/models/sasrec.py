@@ -192,6 +192,11 @@ class SASRecBlock(keras.layers.Layer):
         self.ffn1 = keras.layers.Dense(dim, activation="relu", name="ffn1")
         self.ffn2 = keras.layers.Dense(dim, name="ffn2")
 
+    def build(self, states_shape: tuple[int | None, ...]) -> None:
+        """Make the weights of the layers that `call` may only take the weights of."""
+        for layer in (self.query, self.key):
+            layer.build(states_shape)
+
     def call(
         self, states: Tensor, hidden: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
     ) -> Tensor:
@@ -207,12 +212,23 @@ class SASRecBlock(keras.layers.Layer):
             hidden = hidden[:, -num_queries:]
         normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
         queries, keys, values = (
-            split_heads(layer(inputs), self.num_heads)
-            for layer, inputs in ((self.query, normed), (self.key, states), (self.value, states))
+            split_heads(each, self.num_heads) for each in (*self._queries_and_keys(normed, states), self.value(states))
         )
         attended = attend(queries, keys, values, hidden, self.dropout_rate, dropout_seed, self.first_place)
         attended = self.norm2(join_heads(attended) + normed)
         return drop(self.ffn2(drop(self.ffn1(attended), 1)), 2) + attended
+
+    def _queries_and_keys(self, normed: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        """What the attention multiplies: (batch, queries, dim) and (batch, length, dim).
+
+        (x Wq + bq) (h Wk + bk)' is (x Wq Wk' + bq Wk') h' and a number that is the same for all keys of a query, which
+        a softmax ignores. So a single head makes no keys: the states serve as they are.
+        """
+        if self.num_heads > 1:
+            return self.query(normed), self.key(states)
+        kernel, bias, of_keys = (tf.convert_to_tensor(each) for each in (*self.query.weights, self.key.kernel))
+        kernel, bias = (tf.matmul(each, of_keys, transpose_b=True) for each in (kernel, bias[None]))
+        return tf.tensordot(normed, kernel, axes=1) + bias, states
 
 
 def _layer_norm(settings: SASRec, name: str) -> Any:

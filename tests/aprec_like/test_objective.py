@@ -104,9 +104,10 @@ def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
     batch = next(iter(make_batches(train, model.examples(), 16, 256, seed=1, num_pieces=4)))
     assert len({piece.inputs.shape[1] for piece in batch.pieces}) > 1
     seed = tf.constant([3, 4], tf.int64)
+    weights = [variable.value for variable in network.trainable_variables]
     with tf.GradientTape() as tape:
         value = make_objective(loss, Negatives(), train)(network, batch, seed)
-    fast = tape.gradient(value, network.trainable_variables, unconnected_gradients="zero")
+    fast = tape.gradient(value, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 
     inputs, targets = naive.padded(batch, 32)
     negatives = None
@@ -117,7 +118,7 @@ def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
         negatives = tf.scatter_nd(where, drawn, [*targets.shape, loss.num_negatives])
     with tf.GradientTape() as tape:
         expected = naive.naive_loss(network, loss, inputs, targets, negatives)
-    plain = tape.gradient(expected, network.trainable_variables, unconnected_gradients="zero")
+    plain = tape.gradient(expected, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     assert float(value) == pytest.approx(float(expected), rel=1e-5)
     for ours, theirs in zip(fast, plain, strict=True):
         np.testing.assert_allclose(tf.convert_to_tensor(ours), tf.convert_to_tensor(theirs), atol=1e-5)
