@@ -88,8 +88,8 @@ def _by_all_logits(
     multiply = _sparse_products if _is_sparse_cheaper(states) else _dense_products
 
     def of_chunk(some: Tensor, columns: Tensor, of_each: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        logits = tf.matmul(some, table, transpose_b=True)
-        value, entries = differentiate(*_pick(logits, columns), shift, of_each)
+        positive, negative = _pick(tf.matmul(some, table, transpose_b=True), columns)
+        value, entries = differentiate(positive, negative, shift, of_each)
         of_some, of_table = multiply(entries, columns, some, table)
         return (value, of_table, tf.reduce_sum(entries)), of_some
 

@@ -80,6 +80,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
     parser.add_argument(
+        "--time-to",
+        type=float,
+        nargs="+",
+        default=[],
+        metavar="VALUE",
+        help="minutes of training until the validation metric reached these values",
+    )
+    parser.add_argument(
         "--explain",
         nargs=2,
         metavar="NAME",
@@ -130,6 +138,7 @@ def _further_tables(
 ) -> tuple[list[Table], bool]:
     """The tables that options ask for, and whether all published numbers were met."""
     from evaluation import findings
+    from evaluation.time_to_quality import time_table
 
     tables, is_right = [], True
     for contest, comparison in zip(contests, comparisons, strict=True):
@@ -152,6 +161,8 @@ def _further_tables(
                     _draw("strata", contest, metric, arguments.figures, strata, *arguments.explain)
         if arguments.beyond_accuracy:
             tables.append(findings.beyond_accuracy_table(contest))
+        if arguments.time_to:
+            tables.append(time_table(contest, arguments.time_to))
     return tables, is_right
 
 

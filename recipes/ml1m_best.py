@@ -19,12 +19,11 @@ from aprec_like.models import GSASREC_FLAVOUR, SASRec
 from aprec_like.recipe import Recipe, Trained, gSASRec
 from aprec_like.training import EarlyStopping, Training
 
-training = Training(batch_size=128, max_epochs=100, early_stopping=EarlyStopping(NDCG(10), patience=15))
+training = Training(batch_size=128, max_epochs=80, early_stopping=EarlyStopping(NDCG(10), patience=12))
 small = {"max_length": 100, "embedding_dim": 64, "dropout_rate": 0.3}
 tied = SASRec(**small, flavour=replace(GSASREC_FLAVOUR, is_tied=True))
-longer = replace(tied, max_length=200)
-lighter = replace(longer, dropout_rate=0.2)
-wider = replace(lighter, embedding_dim=128)
+lighter = replace(tied, dropout_rate=0.2)
+longer = replace(lighter, max_length=200)
 
 recipe = Recipe(
     dataset=MovieLens1M(),
@@ -33,9 +32,8 @@ recipe = Recipe(
         "gBCE": gSASRec(training, num_negatives=256, calibration=0.75, prior_start=True, **small),
         "all items": Trained(SASRec(**small), Softmax(), training),
         "tied tables": Trained(tied, Softmax(), training),
-        "200 items": Trained(longer, Softmax(), training),
         "dropout 0.2": Trained(lighter, Softmax(), training),
-        "128 dimensions": Trained(wider, Softmax(), training),
+        "200 items": Trained(longer, Softmax(), training),
     },
     literature={
         "SASRec, 3,000 negatives (Klenitskiy and Vasilev)": {"Recall@10": 0.316, "NDCG@10": 0.186},

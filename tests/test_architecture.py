@@ -16,9 +16,10 @@ LIBRARY = [
 ]  # fmt: skip
 EVALUATION = [
     "command", "documents", "store", "lock", "stopping", "significance", "contestants", "trec", "comparison", "layout",
-    "tables", "records", "findings", "restore", "lab", "drawing", "plots", "sweeps", "calibration_plots", "figures",
-    "citations", "page", "cards", "sections", "environment", "progress", "smoke", "scoring", "plan", "datasheet",
-    "golden", "experiment", "worker", "growth", "subjects", "output_layer", "measure", "preparation", "runner",
+    "tables", "records", "findings", "time_to_quality", "restore", "lab", "drawing", "plots", "sweeps",
+    "calibration_plots", "figures", "citations", "page", "cards", "sections", "environment", "progress", "smoke",
+    "scoring", "plan", "datasheet", "golden", "experiment", "worker", "growth", "subjects", "output_layer", "measure",
+    "preparation", "runner",
 ]  # fmt: skip
 COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
 ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]
