@@ -36,7 +36,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="data folder (default: $APREC_LIKE_DATA, else a cache folder)"
     )
-    parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps to measure, after two (default: 8)")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=8,
+        metavar="N",
+        help="steps to measure, after two; fewer of very slow ones (default: 8)",
+    )
     parser.add_argument(
         "--growth",
         type=Path,

@@ -16,7 +16,7 @@ from aprec_like.interactions import Interactions
 from evaluation.command import DONE, import_tensorflow, run_command
 from evaluation.growth import Size
 from evaluation.output_layer import measure_naive_output, measure_output
-from evaluation.subjects import WARM_UP_STEPS, fresh_network, is_too_large, naive_code, prepared
+from evaluation.subjects import WARM_UP_STEPS, fresh_network, is_enough, is_too_large, naive_code, prepared
 
 MAX_RANKED_USERS = 2_048
 NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24
@@ -106,12 +106,14 @@ def _time_steps(
     objective = objective or make_objective(model.loss, model.negatives, data)
     optimizer = optimizer or training.optimizer.build()
     step = make_step(network, objective, optimizer, 1, batches.element_spec, training.jit_compile)
-    waits, steps, targets = [], [], []
-    for number in range(num_steps + WARM_UP_STEPS):
+    waits: list[float] = []
+    steps: list[float] = []
+    targets: list[int] = []
+    while not is_enough(steps, num_steps):
         started = time.monotonic()
         batch = next(stream)
         waits.append(time.monotonic() - started)
-        float(step(batch, tf.constant(number, tf.int64)))
+        float(step(batch, tf.constant(len(steps), tf.int64)))
         steps.append(time.monotonic() - started - waits[-1])
         targets.append(int(tf.reduce_sum(tf.cast(batch.targets >= 0, tf.int32))))
     seconds = float(np.median(steps[WARM_UP_STEPS:]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.subjects import WARM_UP_STEPS, is_too_large, naive_code, prepared
+from evaluation.subjects import WARM_UP_STEPS, is_enough, is_too_large, naive_code, prepared
 
 
 class GivenStates:
@@ -72,10 +72,12 @@ def measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naive
         found = tape.gradient(value, given.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(gradient) for gradient in found]
 
-    seconds = []
-    for number, batch in zip(range(num_steps + WARM_UP_STEPS), batches, strict=False):
+    seconds: list[float] = []
+    stream = iter(batches)
+    while not is_enough(seconds, num_steps):
+        batch = next(stream)
         started = time.monotonic()
-        float(tf.reduce_sum(gradients(batch, tf.constant(number, tf.int64))[0]))
+        float(tf.reduce_sum(gradients(batch, tf.constant(len(seconds), tf.int64))[0]))
         seconds.append(time.monotonic() - started)
     return {"naive_output_seconds" if is_naive else "output_seconds": float(np.median(seconds[WARM_UP_STEPS:]))}
 

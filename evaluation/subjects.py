@@ -11,6 +11,15 @@ from aprec_like.interactions import Interactions
 
 WARM_UP_STEPS = 2
 
+MAX_SECONDS = 60
+"""Steps that take so long together are enough, as soon as one of them was after the warm-up."""
+
+
+def is_enough(seconds: list[float], num_steps: int) -> bool:
+    """Whether steps that took these seconds, the warm-up included, are all that have to be measured."""
+    measured = len(seconds) - WARM_UP_STEPS
+    return measured >= num_steps or (measured > 0 and sum(seconds) > MAX_SECONDS)
+
 
 def prepared(model: Any, split: Any) -> Any:
     """The training data of a model and a fresh network."""

@@ -1,7 +1,7 @@
 """MovieLens-1M: how long models train until they are good, what a start at the prior saves, and what shared negatives.
 
-To be read beside ml1m_cpu.py, whose sizes these models have, and whose gSASRec and SASRec start at the prior. "From zero"
-is without `prior_start`, as in the paper; a softmax would ignore it.
+To be read beside ml1m_cpu.py, whose sizes these models have, and whose gSASRec and SASRec start at the prior. "From
+zero" is without `prior_start`, as in the paper; a softmax would ignore it.
 
 Run:       python -m evaluation.run recipes/ml1m_time_to_quality.py
            python -m evaluation.compare results/ml1m_cpu results/ml1m_time_to_quality --time-to 0.10 0.13

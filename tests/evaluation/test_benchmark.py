@@ -15,6 +15,7 @@ from aprec_like.recipe import Trained
 from aprec_like.training import Training
 from evaluation import benchmark, growth
 from evaluation.output_layer import GivenStates
+from evaluation.subjects import is_enough
 from tests import naive
 from tests.conftest import interactions_from
 
@@ -35,6 +36,19 @@ recipe = Recipe(
     },
 )
 """
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ([0.1] * 9, False),
+        ([0.1] * 10, True),  # two to warm up and eight
+        ([40.0, 40.0], False),  # slow, but none is after the warm-up
+        ([40.0, 40.0, 40.0], True),
+    ],
+)
+def test_slow_steps_are_measured_less_often(seconds, expected):
+    assert is_enough(seconds, 8) == expected
 
 
 def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
