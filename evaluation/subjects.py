@@ -55,9 +55,14 @@ def _available_bytes() -> float:
 
 
 def is_too_large(model: Any, data: Interactions) -> bool:
-    """Whether naive code would need more memory than there is: rows of all candidates, or logits of all items."""
+    """Whether naive code would need more memory than there is.
+
+    It holds the rows of all candidates, or the logits of all items, about three times at once, and beside the weights
+    and their two moments dense gradients and what they are made of.
+    """
     from aprec_like.losses import SampledLoss
 
     loss, positions = model.loss, model.training.batch_size * model.model.examples().length
     per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
-    return 3 * 4 * positions * per_position > _available_bytes()
+    numbers = 3 * positions * per_position + 8 * model.model.num_parameters(data.num_items, data.num_users)
+    return 4 * numbers > _available_bytes()

@@ -8,8 +8,10 @@ depend on the catalogue. Most rows are used rarely, and the momentum of old step
 There is no Oracle: the true probabilities of a million items for every user are not feasible.
 
 Run:       python -m evaluation.run recipes/simulated_gowalla.py --only Popularity gSASRec-shared --time-limit 20
-Expected:  Recall@10 Popularity 0.067; counting what followed the last item would give 0.45
-Duration:  24 s for Popularity on two busy CPU cores; the others train until they no longer improve, which takes a GPU
+Expected:  NDCG@10 Popularity 0.039, gSASRec-shared 0.144 (Recall@10 0.067 and 0.231) where the clock let it come to 16
+           epochs; counting what followed the last item would give a Recall@10 of 0.45
+Duration:  20 minutes of training and 18 of ranking 86,168 users, on two CPU cores with twice the work they can do; the
+           other models train until they no longer improve, which takes a GPU
 """
 
 from dataclasses import replace

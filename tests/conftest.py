@@ -8,8 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from aprec_like.interactions import Interactions
+
+# No test is a stopwatch: on a busy machine the first example alone may take seconds.
+NO_STOPWATCH = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("no stopwatch", deadline=None, suppress_health_check=NO_STOPWATCH)
+settings.load_profile("no stopwatch")
 
 NUM_ITEMS = 20
 

@@ -92,7 +92,7 @@ def test_sums_over_the_catalogue_include_seen_items():
     assert result.target_scores[0] == -2.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_chunks_equal_a_plain_loop(data):
     num_users, num_items = data.draw(st.integers(1, 12)), data.draw(st.integers(2, 9))

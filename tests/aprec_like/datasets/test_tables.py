@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aprec_like.datasets import AtomicFile, CSVFile, ParquetFile, TextFile
@@ -160,7 +160,7 @@ def pairs_by_hand(content: bytes) -> list[tuple[int, int]] | None:
     return pairs or None
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(content=malformed())
 def test_a_malformed_text_file_is_refused_or_read_without_losing_a_line(tmp_path, content):
     (tmp_path / "data.txt").write_bytes(content)
@@ -175,7 +175,7 @@ def test_a_malformed_text_file_is_refused_or_read_without_losing_a_line(tmp_path
     assert events(loaded) == sorted(expected, key=lambda pair: pair[0])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(content=malformed())
 def test_a_malformed_csv_is_refused_or_read_without_losing_a_row(tmp_path, content):
     try:
