@@ -2,7 +2,7 @@
 
 A checkpoint is one uncompressed .npz file: arrays, with a small JSON beside them. Its name holds the sha256 of its
 bytes, so that any damage is noticed before anything is used, and it appears by a single move of a file. Arrays are
-written and read one at a time: no second copy of a large model is ever in memory.
+written some rows at a time and read one after the other: no second copy of a large model is ever in memory.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from aprec_like.files import move_into_place, part_file, remove_parts, storage_e
 
 Json = dict[str, Any]
 Variables = Mapping[str, Any]
-"""Variables of Keras or TensorFlow (`numpy()`, `assign()`) by name."""
+"""Variables of Keras or TensorFlow (`shape`, `numpy()`, slices, `assign()`) by name."""
 
 FORMAT = 1
 """Of the states; another number makes those of earlier versions unfit for use."""
 NUM_KEPT = 2
+PIECE_NUMBERS = 1 << 22
+"""How many numbers of an array are copied at once when it is written."""
 FACTS = "facts.json"
 STATE_NAME = re.compile(r"state-(\d+)-(\d+)\.[0-9a-f]{64}\.npz")
 BEST_NAME = re.compile(r"best-\d+\.[0-9a-f]{64}\.npz")
@@ -165,10 +168,25 @@ def _write(folder: Path, name: str, facts: Json, variables: Variables) -> str:
                 archive.writestr(_entry(FACTS), json.dumps(facts, allow_nan=False))
                 for key, variable in variables.items():
                     with archive.open(_entry(f"{key}.npy"), "w", force_zip64=True) as target:
-                        np.lib.format.write_array(target, np.asarray(variable.numpy()), allow_pickle=False)
+                        _write_array(target, variable)
         path = folder / f"{name}.{writer.sha256.hexdigest()}.npz"
         move_into_place(part, path)
     return path.name
+
+
+def _write_array(target: IO[bytes], variable: Any) -> None:
+    """The file that NumPy would write of a variable."""
+    shape = tuple(variable.shape)
+    if math.prod(shape) <= PIECE_NUMBERS:
+        np.lib.format.write_array(target, np.asarray(variable.numpy()), allow_pickle=False)
+        return
+    num_rows = max(1, PIECE_NUMBERS // math.prod(shape[1:]))
+    for start in range(0, shape[0], num_rows):
+        piece = np.asarray(variable[start : start + num_rows])
+        if start == 0:
+            descr = np.lib.format.dtype_to_descr(piece.dtype)
+            np.lib.format.write_array_header_1_0(target, {"descr": descr, "fortran_order": False, "shape": shape})
+        target.write(piece.data)
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from aprec_like.batches import Tensor
+
 CHUNK_NUMBERS = {"CPU": 1 << 21, "GPU": 1 << 26}
 """Numbers in one piece: on a CPU what stays in its cache (fresh memory costs more than arithmetic), on a GPU what keeps
 it busy."""
@@ -17,3 +19,12 @@ def chunk_numbers() -> int:
 def has_gpu() -> bool:
     """Whether TensorFlow computes on a GPU; asking initialises none."""
     return bool(tf.config.get_visible_devices("GPU"))
+
+
+def after(other: Tensor, of_table: Tensor) -> Tensor:
+    """The gradient of a table, held back until another one that reads the table is made.
+
+    An optimiser that may write to a table while something still reads it writes to a copy, and that is gigabytes.
+    """
+    with tf.control_dependencies([other]):
+        return tf.identity(of_table)

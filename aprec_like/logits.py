@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
-from aprec_like.chunks import chunk_numbers, has_gpu
+from aprec_like.chunks import after, chunk_numbers, has_gpu
 from aprec_like.losses import SampledLoss
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 40
@@ -121,7 +121,8 @@ def _by_gathered_rows(
     def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         multiply = _sparse_products if _is_sparse_cheaper(states) else _gathered_products
         scaled = upstream * entries
-        return *multiply(scaled, candidates, states, table), tf.reduce_sum(scaled)
+        of_states, of_table = multiply(scaled, candidates, states, table)
+        return of_states, after(of_states, of_table), tf.reduce_sum(scaled)
 
     return value, backward
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.batches import Tensor
-from aprec_like.chunks import chunk_numbers
+from aprec_like.chunks import after, chunk_numbers
 from aprec_like.losses.base import FullLoss
 
 MIN_CHUNK_ITEMS = 64
@@ -42,7 +42,8 @@ def _cross_entropy(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
             of_states, of_table = _softmax_gradients(states, table, normalisers, upstream)
             of_states -= upstream[:, None] * tf.gather(table, targets)
-            return of_states, tf.tensor_scatter_nd_sub(of_table, targets[:, None], upstream[:, None] * states)
+            of_table = tf.tensor_scatter_nd_sub(of_table, targets[:, None], upstream[:, None] * states)
+            return of_states, after(of_states, of_table)
 
         return normalisers - of_targets, backward
 

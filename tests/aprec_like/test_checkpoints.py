@@ -1,5 +1,8 @@
+import io
 import json
+import zipfile
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -199,6 +202,8 @@ def test_arrays_are_written_one_at_a_time(checkpoints, monkeypatch):
     order = []
 
     class Watched:
+        shape = (3,)
+
         def __init__(self, name):
             self.name = name
 
@@ -212,6 +217,17 @@ def test_arrays_are_written_one_at_a_time(checkpoints, monkeypatch):
     )
     checkpoints.save(state(1), {"a": Watched("a"), "b": Watched("b")})
     assert order == ["read a", "write", "read b", "write"]
+
+
+@pytest.mark.parametrize("shape", [(), (0, 5), (4,), (5,), (7, 3), (2, 9), (3, 2, 2)])
+def test_a_large_array_is_written_in_pieces_as_numpy_writes_the_whole(checkpoints, monkeypatch, shape):
+    monkeypatch.setattr(module, "PIECE_NUMBERS", 4)
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    checkpoints.save(state(1), {"a": tf.Variable(values), "b": keras.Variable(values)})
+    expected = io.BytesIO()
+    np.lib.format.write_array(expected, values)
+    with zipfile.ZipFile(files(checkpoints, "state")[0]) as archive:
+        assert archive.read("a.npy") == archive.read("b.npy") == expected.getvalue()
 
 
 def test_numpy_reads_a_checkpoint_without_pickle(checkpoints):
