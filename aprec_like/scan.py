@@ -173,7 +173,7 @@ def _scan(
 ) -> Found:
     """All whole chunks of items, in a loop, and then what is left."""
     excluded = tf.fill([shape.num_users], -np.inf)
-    sums = _sums_near_zero if shape.is_near else _sums
+    survey = _survey_near_zero if shape.is_near else _survey
 
     def pass_over(first: Tensor, count: int, found: Found) -> Found:
         scores = task.own.write(score(first, count), target_scores, first)
@@ -181,10 +181,13 @@ def _scan(
         block_maxima = []
         for start in range(0, count, CACHED_ITEMS):
             some_scores, some_ranked = (values[start : start + CACHED_ITEMS] for values in (scores, ranked))
-            found = found._replace(lead=found.lead + tf.cast(_lead(some_ranked, target_scores), tf.float64))
             if shape.depth:
-                found = _added(found, *sums(some_scores, offset))
-                block_maxima.append(_block_maxima(some_ranked))
+                lead, maxima, *sums = survey(some_ranked, some_scores, target_scores, offset)
+                found = _added(found, *sums)
+                block_maxima.append(maxima)
+            else:
+                lead = _lead(some_ranked, target_scores)
+            found = found._replace(lead=found.lead + tf.cast(lead, tf.float64))
         return _merged(found, ranked, tf.concat(block_maxima, axis=0), first) if shape.depth else found
 
     num_chunks, rest = divmod(shape.num_items, CHUNK_ITEMS)
@@ -210,7 +213,21 @@ def _added(found: Found, reference: Tensor, exp_sum: Tensor, sigmoid_sum: Tensor
     )
 
 
-# XLA makes one loop of each sum and holds nothing between; TensorFlow's own operations take twice the time.
+# XLA makes one loop of each sum and holds nothing between; TensorFlow's own operations take twice the time. To start
+# what is compiled takes time too, so one start does all.
+
+Survey = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""The lead, the maxima of blocks, and the sums with their reference, of some items."""
+
+
+@tf.function(jit_compile=True)
+def _survey(ranked: Tensor, scores: Tensor, target_scores: Tensor, offset: Tensor) -> Survey:
+    return _lead(ranked, target_scores), _block_maxima(ranked), *_sums(scores, offset)
+
+
+@tf.function(jit_compile=True)
+def _survey_near_zero(ranked: Tensor, scores: Tensor, target_scores: Tensor, offset: Tensor) -> Survey:
+    return _lead(ranked, target_scores), _block_maxima(ranked), *_sums_near_zero(scores, offset)
 
 
 @tf.function(jit_compile=True)
@@ -218,7 +235,6 @@ def _lead(ranked: Tensor, target_scores: Tensor) -> Tensor:
     return tf.reduce_sum(tf.sign(ranked - target_scores), axis=0)
 
 
-@tf.function(jit_compile=True)
 def _sums(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(users,) a reference, and sums of exp(score - reference) and of sigmoid(score)."""
     highest = tf.reduce_max(scores, axis=0)
@@ -226,7 +242,6 @@ def _sums(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return highest + offset, exp_sum, tf.reduce_sum(tf.sigmoid(scores + offset), axis=0)
 
 
-@tf.function(jit_compile=True)
 def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same with zero as the reference and half of the exponentials."""
     powers = tf.exp(scores + offset)
@@ -234,7 +249,6 @@ def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Ten
     return reference, tf.reduce_sum(powers, axis=0), tf.reduce_sum(powers / (1 + powers), axis=0)
 
 
-@tf.function(jit_compile=True)
 def _block_maxima(ranked: Tensor) -> Tensor:
     """(blocks, users) the best score of every block of items; the last block may be smaller."""
     count, num_users = ranked.shape

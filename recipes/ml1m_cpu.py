@@ -33,7 +33,7 @@ recipe = Recipe(
         "Popularity": Popularity(),
         "Markov chain": MarkovChain(),
         "MF-BPR": MFBPR(embedding_dim=128, epochs=20),
-        "BERT4Rec": Trained(bert4rec, Softmax(), replace(training, batch_size=64, max_epochs=80)),
+        "BERT4Rec": Trained(bert4rec, Softmax(), replace(training, batch_size=64, max_epochs=60)),
         "SASRec-Softmax": Trained(SASRec(**small), Softmax(), training),
         "SASRec": Trained(SASRec(**small), BCE(num_negatives=1), training, prior_start=True),
         "gSASRec": gSASRec(training, num_negatives=256, calibration=0.75, prior_start=True, **small),
