@@ -48,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
         type=Path,
         metavar="DIR",
         help="instead, measure how a step grows with the catalogue (to 1.3 million items), the length of sequences and "
-        "the number of negatives, on random data; a table, and the figure growth.pdf and .png in this folder",
+        "the number of negatives, on random data; a table and a figure, growth.md, .pdf and .png in this folder",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     arguments = parser.parse_args()
@@ -89,8 +89,10 @@ def main() -> int:
 def _grow(recipe: Any, names: list[str], arguments: argparse.Namespace) -> tuple[Any, bool, str]:
     """The cost of a step of every trained model at all sizes, whether any measurement failed, and a table."""
     from aprec_like.recipe import Trained
+    from evaluation.documents import write_text
+    from evaluation.drawing import save
     from evaluation.growth import draw_growth, growth_table, sizes_for
-    from evaluation.layout import as_text
+    from evaluation.layout import as_markdown, as_text
 
     measured: Any = {}
     has_failed = False
@@ -106,9 +108,12 @@ def _grow(recipe: Any, names: list[str], arguments: argparse.Namespace) -> tuple
                 has_failed = True
                 continue
             measured[name].setdefault(size.varied, {})[size.value] = values
+    figure = draw_growth(measured)
     for ending in ("pdf", "png"):
-        draw_growth(arguments.growth / f"growth.{ending}", measured)
-    return measured, has_failed, as_text(growth_table(measured))
+        save(figure, arguments.growth / f"growth.{ending}")
+    table = growth_table(measured)
+    write_text(arguments.growth / "growth.md", as_markdown(table))
+    return measured, has_failed, as_text(table)
 
 
 def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from aprec_like.interactions import Interactions
-from evaluation.documents import write_figure
+from evaluation.drawing import legend_below, looks_of, make_figure, plain_numbers, styled
 from evaluation.layout import Table
 
 SWEEPS: dict[str, tuple[int, ...]] = {
@@ -25,7 +21,6 @@ SWEEPS: dict[str, tuple[int, ...]] = {
 """What is varied, one at a time: the catalogue (up to Gowalla's), the sequences, the negatives per target."""
 
 TITLES = {"items": "Items", "length": "Length of sequences", "negatives": "Negatives per target"}
-MARKERS = "osD^vX"
 
 
 @dataclass(frozen=True)
@@ -76,30 +71,27 @@ def growth_table(measured: Measured) -> Table:
     return Table("growth", ["Model", "Varied", "Value", "Step, s", "Memory, GiB"], [lines])
 
 
-def draw_growth(path: Path, measured: Measured) -> None:
+@styled
+def draw_growth(measured: Measured) -> Figure:
     """Seconds per step and peak memory against what is varied, all axes logarithmic."""
     shown = [varied for varied in TITLES if any(varied in sweeps for sweeps in measured.values())]
-    rows = (("step_seconds", "Seconds per step"), ("peak_memory_gib", "Peak memory, GiB"))
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(3.2 * len(shown), 5.0), layout="constrained")
-        panels = figure.subplots(len(rows), len(shown), sharex="col", sharey="row", squeeze=False)
-        for line, (key, title) in zip(panels, rows, strict=True):
-            line[0].set_ylabel(title)
-            for axes, varied in zip(line, shown, strict=True):
-                _draw_panel(axes, measured, varied, key)
-        for axes, varied in zip(panels[-1], shown, strict=True):
-            axes.set_xlabel(TITLES[varied])
-        handles, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
-        write_figure(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:], dpi=150))
+    rows = (("step_seconds", "seconds per step"), ("peak_memory_gib", "peak memory, GiB"))
+    figure, panels = make_figure(2.9 * len(shown), 4.4, len(rows), len(shown), sharex="col", sharey="row")
+    for line, (key, title) in zip(panels, rows, strict=True):
+        line[0].set_ylabel(title)
+        for axes, varied in zip(line, shown, strict=True):
+            _draw_panel(axes, measured, varied, key)
+    for axes, varied in zip(panels[-1], shown, strict=True):
+        axes.set_xlabel(TITLES[varied].lower())
+    legend_below(figure)
+    return figure
 
 
 def _draw_panel(axes: Any, measured: Measured, varied: str, key: str) -> None:
-    for number, (name, sweeps) in enumerate(measured.items()):
-        points: Sequence[tuple[int, float]] = [(value, found[key]) for value, found in sweeps.get(varied, {}).items()]
-        x, y = [point[0] for point in points], [point[1] for point in points]
-        axes.plot(x, y, marker=MARKERS[number % len(MARKERS)], markersize=4, label=name, color=f"C{number}")
+    for name, look in looks_of(measured).items():
+        points = measured[name].get(varied, {})
+        values = [found[key] for found in points.values()]
+        axes.plot([*points], values, color=look.colour, marker=look.marker, linestyle=look.line, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.grid(which="major", color="0.9")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    plain_numbers(axes.xaxis, axes.yaxis)

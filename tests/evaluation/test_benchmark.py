@@ -98,6 +98,7 @@ def test_growth_is_measured_at_every_size_and_drawn(tmp_path, monkeypatch, capfd
     assert all(found["step_seconds"] > 0 for values in measured["gSASRec"].values() for found in values.values())
     assert (tmp_path / "growth.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "growth.png").exists()
+    assert "| 500 |" in (tmp_path / "growth.md").read_text()
 
 
 def test_a_size_changes_one_thing_of_the_model():
