@@ -3,7 +3,7 @@
 
 Run:       python -m evaluation.run recipes/simulated_steam.py
 Benchmark: python -m evaluation.benchmark recipes/simulated_steam.py
-Expected:  of the benchmark on two CPU cores: a step in 0.057 s, 30 times as fast as naive code, which computes all 200
+Expected:  of the benchmark on two CPU cores: a step in 0.076 s, 23 times as fast as naive code, which computes all 200
            positions
 Duration:  2 minutes for the benchmark; training was not tried
 """

@@ -9,19 +9,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from aprec_like import training
 from aprec_like.calibration import Predictions, confidence_curve
 from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
+from aprec_like.losses import Softmax
 from aprec_like.metrics import NDCG
-from aprec_like.ranking import rank
+from aprec_like.models import SASRec
+from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
+from aprec_like.splits import HeldOut
 from evaluation.contestants import read_contest
 from evaluation.lab import read_subjects, read_truths, top_gap
 from evaluation.scoring import full_gaps
 from evaluation.store import RunFolder
 from tests import naive
+from tests.conftest import interactions_from
 
 ROOT = Path(__file__).parent.parent
 
@@ -120,3 +125,46 @@ def test_text_files_are_read_in_a_second_or_three_and_from_the_cache_in_a_third(
         times.append(time.monotonic() - started)
     assert (loaded.num_users, loaded.num_items, loaded.num_interactions) == counts
     assert times[0] < seconds and times[1] < 0.3, times
+
+
+@pytest.mark.slow
+def test_a_softmax_over_twenty_thousand_items_is_the_plain_one():
+    random = np.random.default_rng(0)
+    states = tf.Variable(random.normal(scale=0.3, size=(500, 128)).astype(np.float32))
+    table = tf.Variable(random.normal(scale=0.3, size=(20_000, 128)).astype(np.float32))
+    targets = tf.constant(random.integers(20_000, size=500))
+    found = []
+    for loss in (
+        lambda: Softmax()(states, table, targets),
+        lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(targets, tf.matmul(states, table, transpose_b=True)),
+    ):
+        with tf.GradientTape() as tape:
+            losses = loss()
+            value = tf.reduce_sum(losses)
+        found.append([losses, *map(tf.convert_to_tensor, tape.gradient(value, [states, table]))])
+    for ours, plain in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_ranks_among_a_million_items_are_those_of_numpy():
+    """Products of small whole numbers are exact, so the order in which they are added up does not matter."""
+    random = np.random.default_rng(0)
+    num_items = 1_271_638
+    known = interactions_from([random.integers(num_items, size=10).tolist() for _ in range(200)], num_items)
+    network = SASRec(max_length=8, embedding_dim=16, num_blocks=1).build(num_items)
+    table = random.integers(-20, 21, size=(num_items + 2, 16)).astype(np.float32)
+    network.output_embedding.embeddings.assign(table)
+    states = random.integers(-20, 21, size=(200, 16)).astype(np.float32)
+
+    class GivenStates(NetworkScorer):
+        def states(self, histories):
+            return tf.constant(states[histories.users])
+
+    targets = known.items[known.offsets[:-1]]
+    rankings = rank(GivenStates(network), HeldOut(known, np.arange(200), targets), exclude_seen=False, depth=10)
+    for user, target in enumerate(targets):
+        scores = table[:num_items] @ states[user]
+        better, equal = np.sum(scores > scores[target]), np.sum(scores == scores[target])
+        assert rankings.ranks[user] == better + (equal + 1) / 2
+        np.testing.assert_array_equal(rankings.top_scores[user], np.sort(scores)[::-1][:10])
