@@ -230,6 +230,21 @@ def test_a_large_array_is_written_in_pieces_as_numpy_writes_the_whole(checkpoint
         assert archive.read("a.npy") == archive.read("b.npy") == expected.getvalue()
 
 
+def test_no_more_than_a_piece_of_an_array_is_copied_at_once(checkpoints, monkeypatch):
+    monkeypatch.setattr(module, "PIECE_NUMBERS", 6)
+    copied = []
+
+    class Watched:
+        shape = (7, 3)
+
+        def __getitem__(self, rows):
+            copied.append(np.zeros(self.shape, np.float32)[rows])
+            return copied[-1]
+
+    checkpoints.save(state(1), {"a": Watched()})
+    assert [piece.size for piece in copied] == [6, 6, 6, 3]
+
+
 def test_numpy_reads_a_checkpoint_without_pickle(checkpoints):
     checkpoints.save(state(1), variables(7))
     with np.load(files(checkpoints, "state")[0], allow_pickle=False) as stored:
