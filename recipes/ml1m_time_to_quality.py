@@ -1,16 +1,15 @@
 """MovieLens-1M: how long models train until they are good, what a start at the prior saves, and what shared negatives.
 
-To be read beside ml1m_cpu.py, whose sizes these models have, and whose gSASRec and SASRec start at the prior. "From
-zero" is without `prior_start`, as in the paper; a softmax would ignore it.
+"From zero" is without `prior_start`, as in the paper; a softmax would ignore it.
 
 Run:       python -m evaluation.run recipes/ml1m_time_to_quality.py
-           python -m evaluation.compare results/ml1m_cpu results/ml1m_time_to_quality --time-to 0.10 0.13
+           python -m evaluation.compare results/ml1m_time_to_quality --time-to 0.10 0.13
 Expected:  not run yet
 Duration:  not measured yet
 """
 
 from aprec_like.datasets import MovieLens1M
-from aprec_like.losses import BCE, GBCE
+from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.metrics import NDCG
 from aprec_like.models import SASRec
 from aprec_like.negatives import Negatives
@@ -25,7 +24,10 @@ shared = Negatives(shared_by="batch")
 recipe = Recipe(
     dataset=MovieLens1M(),
     models={
+        "SASRec": Trained(network, BCE(num_negatives=1), training, prior_start=True),
         "SASRec from zero": Trained(network, BCE(num_negatives=1), training),
+        "SASRec-Softmax": Trained(network, Softmax(), training),
+        "gSASRec": Trained(network, gbce, training, prior_start=True),
         "gSASRec from zero": Trained(network, gbce, training),
         "gSASRec-shared": Trained(network, gbce, training, shared, prior_start=True),
         "gSASRec-shared from zero": Trained(network, gbce, training, shared),
