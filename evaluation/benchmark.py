@@ -70,31 +70,36 @@ def main() -> int:
         raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
     load = [round(value, 2) for value in os.getloadavg()]
     names = arguments.only or list(recipe.models)
-    if arguments.growth:
-        models, has_failed, text = _grow(recipe, names, arguments)
-    else:
-        models, has_failed = {}, False
-        for name in names:
-            models[name], is_whole = _measure_model(arguments.recipe, name, data_dir, arguments.steps)
-            has_failed |= not is_whole
-        text = _as_text(models)
-    if arguments.json:
-        print(json.dumps({"models": models, "load_average": load}, indent=2))
-    else:
-        print(text, end="")
-        print(f"\nload average before: {', '.join(map(str, load))}")
+    models: dict[str, Any] = {}
+    try:
+        if arguments.growth:
+            has_failed = _grow(models, recipe, names, arguments)
+        else:
+            has_failed = _measure_models(models, arguments.recipe, names, data_dir, arguments.steps)
+    finally:  # whoever interrupts it after an hour sees what there is
+        _show(models, load, arguments)
     return FAILED if has_failed else DONE
 
 
-def _grow(recipe: Any, names: list[str], arguments: argparse.Namespace) -> tuple[Any, bool, str]:
-    """The cost of a step of every trained model at all sizes, whether any measurement failed, and a table."""
+def _show(models: dict[str, Any], load: list[float], arguments: argparse.Namespace) -> None:
+    from evaluation.growth import growth_table
+    from evaluation.layout import as_text
+
+    if arguments.json:
+        print(json.dumps({"models": models, "load_average": load}, indent=2))
+    elif models:
+        print(as_text(growth_table(models) if arguments.growth else _table(models)), end="")
+        print(f"\nload average before: {', '.join(map(str, load))}")
+
+
+def _grow(measured: dict[str, Any], recipe: Any, names: list[str], arguments: argparse.Namespace) -> bool:
+    """Measure the cost of a step of every trained model at all sizes; returns whether any measurement failed."""
     from aprec_like.recipe import Trained
     from evaluation.documents import write_text
     from evaluation.drawing import save
     from evaluation.growth import draw_growth, growth_table, sizes_for
-    from evaluation.layout import as_markdown, as_text
+    from evaluation.layout import as_markdown
 
-    measured: Any = {}
     has_failed = False
     for name in names:
         if not isinstance(recipe.models[name], Trained):
@@ -111,9 +116,8 @@ def _grow(recipe: Any, names: list[str], arguments: argparse.Namespace) -> tuple
     figure = draw_growth(measured)
     for ending in ("pdf", "png"):
         save(figure, arguments.growth / f"growth.{ending}")
-    table = growth_table(measured)
-    write_text(arguments.growth / "growth.md", as_markdown(table))
-    return measured, has_failed, as_text(table)
+    write_text(arguments.growth / "growth.md", as_markdown(growth_table(measured)))
+    return has_failed
 
 
 def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | None:
@@ -132,28 +136,30 @@ def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | Non
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def _measure_model(recipe: Path, name: str, data_dir: Path, steps: int) -> tuple[Measured, bool]:
-    """All measurements of a model, and whether none failed."""
+def _measure_models(models: dict[str, Any], recipe: Path, names: list[str], data_dir: Path, steps: int) -> bool:
+    """Make all measurements of the models; returns whether any failed."""
     from evaluation.measure import KINDS
 
-    measured: Measured = {}
-    is_whole = True
-    for kind in KINDS:
-        print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
-        options = {"recipe": str(recipe), "model": name, "data": str(data_dir), "steps": steps, "kind": kind}
-        values = _measured(options, is_naive=kind.startswith("naive"))
-        if values is None:
-            is_whole = False
-            continue
-        memory = values.pop("peak_memory_gib", None)
-        measured |= values
-        if memory is not None and kind in MEMORY_OF:
-            measured[MEMORY_OF[kind]] = memory
-    return _with_shares(measured), is_whole
+    has_failed = False
+    for name in names:
+        measured: Measured = models.setdefault(name, {})
+        for kind in KINDS:
+            print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
+            options = {"recipe": str(recipe), "model": name, "data": str(data_dir), "steps": steps, "kind": kind}
+            values = _measured(options, is_naive=kind.startswith("naive"))
+            if values is None:
+                has_failed = True
+                continue
+            memory = values.pop("peak_memory_gib", None)
+            measured |= values
+            if memory is not None and kind in MEMORY_OF:
+                measured[MEMORY_OF[kind]] = memory
+        _add_shares(measured)
+    return has_failed
 
 
-def _with_shares(measured: Measured) -> Measured:
-    """Ratios to the naive code, and what takes which share of an epoch."""
+def _add_shares(measured: Measured) -> None:
+    """Add ratios to the naive code, and what takes which share of an epoch."""
     for fast, naive, ratio in (
         ("step_seconds", "naive_step_seconds", "step_ratio"),
         ("output_seconds", "naive_output_seconds", "output_ratio"),
@@ -173,11 +179,10 @@ def _with_shares(measured: Measured) -> Measured:
             "validation_share": validation / whole,
             "save_share": measured["save_seconds"] / whole,
         }
-    return measured
 
 
-def _as_text(models: dict[str, Measured]) -> str:
-    from evaluation.layout import Table, as_text
+def _table(models: dict[str, Measured]) -> Any:
+    from evaluation.layout import Table
 
     columns = {
         "Step, s": ("step_seconds", "{:.3f}"),
@@ -200,7 +205,7 @@ def _as_text(models: dict[str, Measured]) -> str:
         [name, *(form.format(found[key]) if key in found else "" for key, form in columns.values())]
         for name, found in models.items()
     ]
-    return as_text(Table("benchmark", ["Model", *columns], [lines]))
+    return Table("benchmark", ["Model", *columns], [lines])
 
 
 if __name__ == "__main__":

@@ -101,6 +101,24 @@ def test_growth_is_measured_at_every_size_and_drawn(tmp_path, monkeypatch, capfd
     assert "| 500 |" in (tmp_path / "growth.md").read_text()
 
 
+@pytest.mark.parametrize("growth_options", [[], ["--growth", "figures"]])
+def test_an_interrupted_benchmark_shows_what_it_has(growth_options, tmp_path, monkeypatch, capfd):
+    found = iter([{"step_seconds": 0.25, "peak_memory_gib": 1.0}])
+
+    def measured(options, is_naive=False):
+        for values in found:
+            return values
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.py").write_text(RECIPE)
+    monkeypatch.setattr("sys.argv", ["benchmark", "tiny.py", "--only", "gSASRec", *growth_options])
+    assert benchmark.run_command(benchmark.main) == 130
+    assert "0.250" in capfd.readouterr().out
+    assert not (tmp_path / "figures").exists()  # half a figure would look like a whole one
+
+
 def test_a_size_changes_one_thing_of_the_model():
     trained = Trained(SASRec(16, 8, 1), GBCE(4, 0.5), Training(batch_size=32))
     for size, expected in (
