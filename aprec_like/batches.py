@@ -172,11 +172,12 @@ class MaskedExamples(Examples):
 
 @dataclass(frozen=True)
 class PairExamples(Examples):
-    """A case is an interaction: the user is the input, the item the target."""
+    """A case is a user with an item: the user is the input, the item the target."""
 
     def cases(self, train: Interactions) -> Array:
-        """All interactions."""
-        return np.arange(train.num_interactions)
+        """The first interaction of every user with every item."""
+        pairs = train.rows * train.num_items + train.items
+        return np.sort(np.unique(pairs, return_index=True)[1])
 
     def make(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_pieces: int) -> Batch:
         """One target per interaction."""

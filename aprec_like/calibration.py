@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from aprec_like.interactions import Array
+from aprec_like.interactions import PADDING, Array
 
 if TYPE_CHECKING:
     from aprec_like.losses import BinaryLoss
@@ -63,7 +63,8 @@ def optimal_sigmoid(
 
     With the positive rejected, an item is a negative only when it is not the next one, and the optimum is
     beta P / (alpha - alpha P + beta P), which is P itself for t = 1 (Theorem 1). The authors' sampler draws any
-    item, the positive too, k / |I| times on average whatever comes next: beta P / (k / |I| + beta P).
+    item, the positive too, k / |I| times on average whatever comes next: beta P / (k / |I| + beta P). Negatives that
+    reject a user's whole history come from somewhat fewer items; they count as if only the positive were rejected.
 
     Args:
         probability: P, in [0, 1].
@@ -212,12 +213,18 @@ class TruthGap:
 
 
 def truth_gap(predicted: Array, truth: Array, best: Array) -> TruthGap:
-    """Compare (users, items) predicted and true probabilities; `best` has the (users, 10) first items of each user."""
+    """Compare (users, items) predicted and true probabilities.
+
+    Args:
+        predicted: (users, items).
+        truth: (users, items).
+        best: (users, 10) the first items of each user, PADDING where there are fewer.
+    """
     distance = np.abs(predicted - truth)
     shape = np.maximum(predicted / predicted.sum(axis=1, keepdims=True), SMALLEST)
     ratios = np.where(truth > 0, truth / shape, 1.0)
     return TruthGap(
-        top=float(np.take_along_axis(distance, best, axis=1).mean()),
+        top=float(np.take_along_axis(distance, np.maximum(best, 0), axis=1)[best != PADDING].mean()),
         catalogue=float(distance.mean()),
         divergence=float((truth * np.log(ratios)).sum(axis=1).mean()),
     )

@@ -46,7 +46,7 @@ class Saved:
     path: Path
 
     def restore(self, variables: Variables) -> None:
-        """Give variables the values they had; all must be there, with their shapes and types."""
+        """Give variables the values they had; all must be there, with their shapes."""
         _restore(self.path, variables)
 
 

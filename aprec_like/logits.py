@@ -33,6 +33,9 @@ Differentiate = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]
 """From logits of positives (n,) and negatives (n, k), a number to add to them and weights (n,) to the sum of the
 weighted losses and its gradient by the (n, 1 + k) logits."""
 
+Sums = tuple[Tensor, ...]
+"""What is added up over chunks."""
+
 Backward = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 """From the gradient of a loss to those of states, table and the number added to logits."""
 
@@ -87,11 +90,11 @@ def _by_all_logits(
     """The gradients are made with the loss, while a chunk is in the cache."""
     multiply = _sparse_products if _is_sparse_cheaper(states) else _dense_products
 
-    def of_chunk(some: Tensor, columns: Tensor, of_each: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+    def of_chunk(sums: Sums, some: Tensor, columns: Tensor, of_each: Tensor) -> tuple[Sums, Tensor]:
         positive, negative = _pick(tf.matmul(some, table, transpose_b=True), columns)
         value, entries = differentiate(positive, negative, shift, of_each)
         of_some, of_table = multiply(entries, columns, some, table)
-        return (value, of_table, tf.reduce_sum(entries)), of_some
+        return tuple(map(tf.add, sums, (value, of_table, tf.reduce_sum(entries)))), of_some
 
     size, zero = _chunk_size(table.shape[0]), tf.zeros([], states.dtype)
     start = (zero, tf.zeros_like(table), zero)
@@ -110,10 +113,10 @@ def _by_gathered_rows(
 ) -> tuple[Tensor, Backward]:
     """The gradient of a large table is made once, not with every chunk."""
 
-    def of_chunk(some: Tensor, columns: Tensor, of_each: Tensor) -> tuple[tuple[Tensor], Tensor]:
+    def of_chunk(sums: Sums, some: Tensor, columns: Tensor, of_each: Tensor) -> tuple[Sums, Tensor]:
         logits = tf.linalg.matvec(tf.gather(table, columns), some)
         value, entries = differentiate(logits[:, 0], logits[:, 1:], shift, of_each)
-        return (value,), entries
+        return (sums[0] + value,), entries
 
     size, start = _chunk_size(candidates.shape[1] * table.shape[1]), (tf.zeros([], states.dtype),)
     (value,), entries = _over_chunks(of_chunk, size, start, candidates.shape[1], states, candidates, weights)
@@ -146,18 +149,14 @@ def _chunk_size(numbers_per_target: int) -> int:
 
 
 def _over_chunks(
-    of_chunk: Callable[..., tuple[tuple[Tensor, ...], Tensor]],
-    size: int,
-    sums: tuple[Tensor, ...],
-    width: int,
-    *arrays: Tensor,
-) -> tuple[tuple[Tensor, ...], Tensor]:
-    """What `of_chunk` gives of the chunks of the arrays' rows: tensors to sum up, and `width` numbers for every row.
+    of_chunk: Callable[..., tuple[Sums, Tensor]], size: int, sums: Sums, width: int, *arrays: Tensor
+) -> tuple[Sums, Tensor]:
+    """What `of_chunk` makes of the chunks of the arrays' rows: sums to which each adds, and `width` numbers a row.
 
     All chunks have `size` rows, so that what is compiled for one serves all; the last is filled up with zeros.
 
     Returns:
-        The `sums`, to which each chunk's were added, and (n, width) the numbers.
+        The sums after the last chunk, and (n, width) the numbers.
     """
     count = arrays[0].shape[0] or tf.shape(arrays[0])[0]
     num_chunks = (count + size - 1) // size
@@ -170,9 +169,9 @@ def _over_chunks(
             for values in filled
         ]
 
-    def body(number: Tensor, sums: tuple[Tensor, ...], parts: Any) -> tuple[Any, ...]:
-        more, rows = of_chunk(*take(number))
-        return number + 1, tuple(map(tf.add, sums, more)), parts.write(number, rows)
+    def body(number: Tensor, sums: Sums, parts: Any) -> tuple[Any, ...]:
+        sums, rows = of_chunk(sums, *take(number))
+        return number + 1, sums, parts.write(number, rows)
 
     parts = tf.TensorArray(arrays[0].dtype, num_chunks, element_shape=[size, width])
     _, sums, parts = tf.while_loop(
@@ -224,7 +223,13 @@ def _sums(values: Tensor, places: Tensor, size: int) -> Tensor:
 
 
 def _gathered_products(entries: Tensor, columns: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, by the rows of the candidates."""
-    of_states = tf.linalg.matvec(tf.gather(table, columns), entries, transpose_a=True)
-    outer = tf.reshape(entries[:, :, None] * states[:, None, :], [-1, states.shape[1]])
-    return of_states, tf.math.unsorted_segment_sum(outer, tf.reshape(columns, [-1]), table.shape[0])
+    """The same, by the rows of the candidates, in chunks as they were gathered for the loss."""
+
+    def of_chunk(sums: Sums, some: Tensor, some_entries: Tensor, places: Tensor) -> tuple[Sums, Tensor]:
+        outer = some_entries[:, :, None] * some[:, None, :]
+        of_table = tf.tensor_scatter_nd_add(sums[0], places[:, :, None], outer)
+        return (of_table,), tf.linalg.matvec(tf.gather(table, places), some_entries, transpose_a=True)
+
+    size, start = _chunk_size(columns.shape[1] * table.shape[1]), (tf.zeros_like(table),)
+    (of_table,), of_states = _over_chunks(of_chunk, size, start, states.shape[1], states, entries, columns)
+    return of_states, of_table

@@ -22,8 +22,9 @@ class Adam:
         epsilon: added to the root of the mean squared gradient.
         lazy: move only the rows of a table that a step has used, so that a step on a huge catalogue costs what its
             rows cost. Every row then has an Adam of its own, made of the steps that used it: between them it does not
-            drift, its means do not fade, and bias correction counts its own steps. A table whose gradient is dense,
-            as that of a softmax over all items, moves as ever.
+            drift, its means do not fade, and bias correction counts its own steps. A table whose gradient is dense
+            moves as ever: one that scores all items, or negatives of each position's own, which are so many that few
+            rows are left out. So it is meant for negatives that a sequence or a batch shares.
     """
 
     learning_rate: float = 1e-3
@@ -48,15 +49,20 @@ class Adagrad:
 
     Args:
         learning_rate: of a parameter that has not moved yet.
-        initial_accumulator: what the sum of squared gradients starts from.
+        initial_accumulator: what the sum of squared gradients starts from; above 0, so that nothing else need be added
+            to divide by its root (Keras' epsilon would outweigh a small one).
     """
 
     learning_rate: float = 0.05
     initial_accumulator: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not self.initial_accumulator > 0:
+            raise ValueError(f"Adagrad needs a positive initial_accumulator. Received: {self.initial_accumulator}")
+
     def build(self) -> Any:
         """The Keras optimiser."""
-        return keras.optimizers.Adagrad(self.learning_rate, self.initial_accumulator)
+        return keras.optimizers.Adagrad(self.learning_rate, self.initial_accumulator, epsilon=0.0)
 
 
 class FusedAdam(keras.optimizers.Adam):

@@ -82,7 +82,8 @@ def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, l
 
     Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets
     learned, no validation. LightFM moves after every single interaction and adds squared gradients to 1; a mean over
-    a batch makes gradients `batch_size` times smaller, so the accumulator starts at 1 / batch_size^2 instead.
+    a batch makes gradients `batch_size` times smaller, so the accumulator starts at 1 / batch_size^2 instead. An item
+    that a user had several times is learned once, as by LightFM; to the popularity of negatives each time counts.
     """
     training = Training(
         batch_size=batch_size,
@@ -178,8 +179,10 @@ class Recipe:
                 raise ValueError(
                     f"Recipe needs {name!r} to be the Oracle of its own dataset. Received: {model.dataset}"
                 )
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise ValueError(f"Recipe needs distinct seeds of at least 0. Received: seeds={self.seeds}")
+            if isinstance(model, Oracle) and self.filters:
+                raise ValueError(f"Recipe can't have the Oracle {name!r} of filtered data: it knows the unfiltered law")
+        if len(set(self.seeds)) < max(1, len(self.seeds)) or not all(0 <= seed < 2**32 for seed in self.seeds):
+            raise ValueError(f"Recipe needs distinct seeds from 0 to 2**32 - 1. Received: seeds={self.seeds}")
         grouped = [name for names in self.groups.values() for name in names]
         if set(grouped) - set(self.models) or len(set(grouped)) < len(grouped):
             raise ValueError(f"Recipe needs groups of its own models, each in one group. Received: {self.groups}")
@@ -228,9 +231,10 @@ def load_recipe(path: Path) -> Recipe:
         raise InputError(f"{path}: a recipe is a Python file, NAME.py")
     module = types.ModuleType(f"recipe_{path.stem}")
     module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses look when the recipe defines its own
     try:
         # Not by an import, which may find bytecode of an earlier version beside the file.
-        exec(compile(tree, str(path), "exec"), module.__dict__)
+        exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
     except Exception as error:  # whatever the user's own code raises is the user's to read, in one line
         raise InputError(f"{_place(path, error)}: {_message(error)}") from error
     if not isinstance(recipe := getattr(module, "recipe", None), Recipe):

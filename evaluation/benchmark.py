@@ -94,6 +94,7 @@ def _show(models: dict[str, Any], load: list[float], arguments: argparse.Namespa
 
 def _grow(measured: dict[str, Any], recipe: Any, names: list[str], arguments: argparse.Namespace) -> bool:
     """Measure the cost of a step of every trained model at all sizes; returns whether any measurement failed."""
+    from aprec_like.errors import InputError
     from aprec_like.recipe import Trained
     from evaluation.documents import write_text
     from evaluation.drawing import save
@@ -101,9 +102,10 @@ def _grow(measured: dict[str, Any], recipe: Any, names: list[str], arguments: ar
     from evaluation.layout import as_markdown
 
     has_failed = False
-    for name in names:
-        if not isinstance(recipe.models[name], Trained):
-            continue
+    trained = [name for name in names if isinstance(recipe.models[name], Trained)]
+    if not trained:
+        raise InputError(f"{arguments.recipe}: {', '.join(names)}: only models that are trained have steps to measure")
+    for name in trained:
         measured[name] = {}
         for size in sizes_for(recipe.models[name]):
             print(f"{name}: {size.value:,} {size.varied}", file=sys.stderr, flush=True)
@@ -113,6 +115,8 @@ def _grow(measured: dict[str, Any], recipe: Any, names: list[str], arguments: ar
                 has_failed = True
                 continue
             measured[name].setdefault(size.varied, {})[size.value] = values
+    if not any(measured.values()):
+        return has_failed
     figure = draw_growth(measured)
     for ending in ("pdf", "png"):
         save(figure, arguments.growth / f"growth.{ending}")

@@ -74,7 +74,8 @@ def draw_confidence(
                 items = Predictions(subject.law.optimal_sigmoid(truths[subject.name]), subject.predictions.is_target)
                 sigmoids, _ = confidence_curve(items)
             axes.plot(precision[is_hit], sigmoids[is_hit], color=look.colour, linestyle="--", linewidth=1)
-    axes.plot([], [], color=INK, linestyle="--", linewidth=1, label="Theorem 1")
+    if any(subject.law is not None for subject in subjects):
+        axes.plot([], [], color=INK, linestyle="--", linewidth=1, label="Theorem 1")
     axes.set_xscale("log")
     axes.set_yscale("log")
     plain_numbers(axes.xaxis, axes.yaxis)

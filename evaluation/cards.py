@@ -14,7 +14,7 @@ from evaluation.page import Html, details, element, facts, grid, joined
 from evaluation.restore import DATA_CLASSES, restore
 from evaluation.store import RunFolder
 
-LATE = 0.9
+LATE = 0.8
 """A best epoch after this share of all epochs means that the model was still learning when its budget ended."""
 
 
@@ -22,7 +22,7 @@ def is_underfit(status: Json) -> bool:
     """Whether training ended by its budget while validation was still improving."""
     if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
         return False
-    return bool(status["best_epoch"] > LATE * status["epochs"])
+    return bool(status["best_epoch"] >= LATE * status["epochs"])
 
 
 def dataset_card(run: RunFolder) -> Html:
@@ -66,6 +66,7 @@ def models(contest: Contest) -> Html:
     """Settings and budget of every finished model."""
     header = [
         "Model",
+        "Best validation",
         "Minutes to best",
         "Minutes in all",
         "Best epoch",
@@ -83,6 +84,7 @@ def models(contest: Contest) -> Html:
         lines.append(
             [
                 element("td", joined([element("span", model.name), badge], " ")),
+                number_cell(_mean(model, "best_validation"), ".4f"),
                 number_cell(_minutes(model, "seconds_to_best"), ".1f"),
                 number_cell(_minutes(model, "seconds_total"), ".1f"),
                 number_cell(_mean(model, "best_epoch"), ".0f"),
@@ -95,7 +97,7 @@ def models(contest: Contest) -> Html:
         parts.append(details(model.name, element("pre", element("code", as_code(model.settings, depth=0)))))
     note = (
         "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
-        "Underfit: training ended by its budget, and the best epoch was among the last tenth."
+        "Underfit: training ended by its budget, and the best epoch was in the last fifth."
     )
     evaluation = element("code", as_code(contest.settings["evaluation"]))
     return joined([grid(header, [lines], note), facts([("Evaluation", evaluation)]), *parts])

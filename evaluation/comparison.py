@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aprec_like.errors import InputError
 from aprec_like.interactions import Array
 from evaluation.contestants import Contest, Contestant
 from evaluation.significance import (
@@ -120,8 +121,11 @@ def compare_models(contest: Contest, rules: Rules | None = None) -> Comparison:
     """Test every model against the best of each metric, or against the baseline, which must be among them."""
     rules = rules or Rules()
     models = [model for model in contest.contestants if not model.is_bound]
-    if rules.baseline is not None:
-        contest.find(rules.baseline)
+    names = [model.name for model in contest.contestants]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{contest.title}: two models are called {repeated[0]}; tests could not tell them apart")
+    if rules.baseline is not None and contest.find(rules.baseline).is_bound:
+        raise InputError(f"{rules.baseline} is the best possible ranking, not a model to be tested against")
     comparators = {metric: _comparator(models, metric, rules.baseline) for metric in contest.metrics} if models else {}
     tests = {
         (model.name, metric): paired_test(model.per_user(metric), comparator.per_user(metric), rules.test)

@@ -75,7 +75,7 @@ class Contest:
 
 def read_contest(runs: Sequence[RunFolder], metrics: Sequence[str] = ()) -> Contest:
     """The finished models of runs on the same data; raises `InputError` where they can't be compared."""
-    contests = [_read_run(run, tuple(metrics)) for run in runs]
+    contests = [_read_run(run, title, tuple(metrics)) for run, title in zip(runs, _titles(runs), strict=True)]
     first = contests[0]
     for other in contests[1:]:
         _check_comparable(first, other)
@@ -123,7 +123,19 @@ def _check_comparable(first: Contest, other: Contest) -> None:
         raise InputError(f"{pair}: their users or targets differ")
 
 
-def _read_run(run: RunFolder, metrics: tuple[str, ...]) -> Contest:
+def _titles(runs: Sequence[RunFolder]) -> list[str]:
+    """The names of the folders, each with as many of the folders above it as tell them apart."""
+    paths = [run.path.resolve() for run in runs]
+    if len(set(paths)) < len(paths):
+        raise InputError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
+    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+        titles = [unquote("/".join(path.parts[-depth:])) for path in paths]
+        if len(set(titles)) == len(titles):
+            break
+    return titles
+
+
+def _read_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> Contest:
     settings = run.read_recipe()
     if settings is None:
         raise InputError(f"{run.path}: is not a results folder (it has no recipe.json)")
@@ -131,7 +143,6 @@ def _read_run(run: RunFolder, metrics: tuple[str, ...]) -> Contest:
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
     contestants, remarks, cases = _read_models(run, settings, metrics or available)
-    title = unquote(run.path.resolve().name)
     return Contest(title, contestants, metrics or available, cases, settings, remarks, (run,))
 
 

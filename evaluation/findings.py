@@ -133,9 +133,10 @@ def published_table(comparison: Comparison) -> tuple[Table, bool]:
         for metric, cell in row.cells.items():
             if cell.published is not None:
                 relative = cell.value.mean / cell.published - 1 if cell.published else float("inf")
-                verdicts.append(verdict(cell.value, cell.published))
+                digits = quoted_digits(comparison, metric)
+                verdicts.append(verdict(cell.value, cell.published, digits))
                 interval = f"{cell.value.low:.4f} to {cell.value.high:.4f}"
-                numbers = [f"{cell.value.mean:.4f}", interval, f"{cell.published:g}", f"{relative:+.1%}"]
+                numbers = [f"{cell.value.mean:.4f}", interval, f"{cell.published:.{digits}f}", f"{relative:+.1%}"]
                 lines.append([row.name, metric, *numbers, verdicts[-1]])
     table = Table(
         label=f"{comparison.run}-published",
@@ -146,9 +147,9 @@ def published_table(comparison: Comparison) -> tuple[Table, bool]:
     return table, VERDICTS[2] not in verdicts
 
 
-def verdict(ours: Interval, published: float) -> str:
-    """What a published number is to ours; rounding to the paper's digits is not held against it."""
-    rounding = 0.5 * 10 ** -len(str(published).partition(".")[2])
+def verdict(ours: Interval, published: float, digits: int) -> str:
+    """What a number published with so many digits is to ours; that it was rounded is not held against it."""
+    rounding = 0.5 * 10**-digits
     if ours.low - rounding <= published <= ours.high + rounding:
         return VERDICTS[0]
     return VERDICTS[1] if abs(ours.mean - published) <= CLOSE * published else VERDICTS[2]
@@ -158,7 +159,7 @@ def beyond_accuracy_table(contest: Contest, cutoff: int = CUTOFF) -> Table:
     """How much of the catalogue the first places show, and how popular what they show is."""
     items = contest.runs[0].read_items()
     if items is None:
-        raise InputError(f"{contest.runs[0].path}: has no items.parquet; it was written by an older version")
+        raise InputError(f"{contest.runs[0].path}: has no items.parquet, {LEFT_OUT}")
     places = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
     lines = []
     for model in contest.contestants:

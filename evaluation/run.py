@@ -56,8 +56,9 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
-    if arguments.seeds and (min(arguments.seeds) < 0 or len(set(arguments.seeds)) < len(arguments.seeds)):
-        parser.error("--seeds must be distinct numbers of at least 0")
+    seeds = arguments.seeds or []
+    if len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
+        parser.error("--seeds must be distinct numbers from 0 to 2**32 - 1")
     return arguments
 
 

@@ -147,7 +147,9 @@ def paper(comparison: Comparison) -> Html | None:
 
 def citation(contest: Contest, comparison: Comparison) -> Html:
     """What to cite, and the table for the paper."""
-    bibtex = bibtex_of({name: contest.settings.get(name) for name in ("dataset", "models")})
+    bibtex = bibtex_of(
+        {"dataset": contest.settings.get("dataset"), "models": [model.settings for model in contest.contestants]}
+    )
     parts = [copyable("latex", "The table in LaTeX", as_latex(paper_table(comparison)))] if comparison.rows else []
     if bibtex:
         parts.append(copyable("bibtex", "The models, losses and data used here", bibtex))

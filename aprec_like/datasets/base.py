@@ -23,7 +23,7 @@ class Publication:
     """What is known of a published dataset before it is on disk.
 
     Args:
-        sizes: its numbers; what is read must have them.
+        sizes: its numbers as published; files that come pinned by checksum must have them.
         source: who publishes it and where.
         licence: what its publisher allows, in a few words.
         terms: the same in full, said when it is fetched.

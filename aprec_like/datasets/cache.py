@@ -20,6 +20,7 @@ import numpy as np
 
 from aprec_like import interactions as interactions_module
 from aprec_like.datasets.download import cache_dir, sha256_of
+from aprec_like.errors import InputError
 from aprec_like.interactions import Array, Interactions
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
@@ -27,7 +28,11 @@ COLUMN_FIELDS = ("user_columns", "item_columns")
 
 def load_cached(source: Path, settings: object, read: Callable[[], Interactions]) -> Interactions:
     """What `read` makes of the file `source` with a dataset's `settings`, from the cache if it is there."""
-    return _kept(f"{sha256_of(source)} {settings!r}", read)
+    try:
+        digest = sha256_of(source)
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from error
+    return _kept(f"{digest} {settings!r}", read)
 
 
 def draw_cached(settings: object, draw: Callable[[], Interactions]) -> Interactions:
@@ -83,7 +88,9 @@ def _load(path: Path) -> Interactions:
 
 def _packed(texts: Array) -> Array:
     """Texts as one array of bytes, NUL after each; NumPy itself would pickle them. No id or title holds a NUL."""
-    return np.frombuffer("".join(f"{text}\0" for text in texts).encode(), np.uint8)
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise TypeError(f"An array of objects must hold texts, to be the same when it is read. Received: {wrong[0]!r}")
+    return np.frombuffer("\0".join([*texts, ""]).encode(), np.uint8)
 
 
 def _unpacked(data: Array) -> Array:

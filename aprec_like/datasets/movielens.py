@@ -150,7 +150,7 @@ def _as_published_by_sasrec(ratings: pd.DataFrame) -> Interactions:
         ratings["rating"].to_numpy(),
     )
     of_movie = ratings.drop_duplicates("movie").set_index("movie").loc[movies]
-    item_columns = {name: of_movie[name].to_numpy(object) for name in ("title", "movielens_id") if name in of_movie}
+    item_columns = {name: of_movie[name].to_numpy() for name in ("title", "movielens_id") if name in of_movie}
     return replace(interactions, user_columns={"movielens_id": user_number.index.to_numpy()}, item_columns=item_columns)
 
 

@@ -120,4 +120,7 @@ def _validation_lengths(folder: Path, train_lengths: Array, whole: Sequences) ->
     _check_prefix(folder / "val/input.txt", known, whole, rows)
     lengths = np.full(len(train_lengths), -1)
     lengths[rows] = np.diff(inputs[1])
+    if (is_told := train_lengths[rows] > lengths[rows]).any():
+        line = int(rows[np.argmax(is_told)]) + 1
+        raise InputError(f"{folder / 'train/input.txt'}:{line}: holds the validation target of its user")
     return lengths

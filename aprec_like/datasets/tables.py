@@ -94,7 +94,10 @@ class ParquetFile(TableFile):
 
 @dataclass(frozen=True)
 class AtomicFile(TableFile):
-    """An atomic file of RecBole, `NAME.inter`: columns separated by tabs, the first line `name:type` for each."""
+    """An atomic file of RecBole, `NAME.inter`: columns separated by tabs, the first line `name:type` for each.
+
+    A file need not have the columns `timestamp` and `rating`; any other that is named must be there.
+    """
 
     user: str = "user_id"
     item: str = "item_id"
@@ -103,12 +106,16 @@ class AtomicFile(TableFile):
 
     def _read(self, path: Path) -> Interactions:
         typed = {name.partition(":")[0]: name for name in read_header(path, "\t")}
-        optional = {name: typed.get(name) for name in (self.timestamp, self.rating) if name}
+        times = [name for name in typed if "time" in name.lower()]
+        if self.timestamp == "timestamp" and times and "timestamp" not in typed:
+            raise InputError(f"{path}: has no column 'timestamp' but {', '.join(times)}; name it, or timestamp=None")
         columns = Columns(
             typed.get(self.user, self.user),
             typed.get(self.item, self.item),
-            optional.get(self.timestamp or ""),
-            optional.get(self.rating or ""),
+            *(
+                typed.get(name, None if name == default else name) if name else None
+                for name, default in ((self.timestamp, "timestamp"), (self.rating, "rating"))
+            ),
         )
         return read_separated(path, columns, "\t", is_quoted=False)
 

@@ -17,8 +17,9 @@ class SampledSoftmax(SampledLoss):
 
     Args:
         num_negatives: k.
-        is_corrected: let each negative stand for (|I| - 1) / k items (the logQ correction for uniform draws), so
-            that the denominator estimates that of the full softmax. The gSASRec paper does not correct.
+        is_corrected: let each negative stand for (|I| - 1) / k items (the logQ correction for uniform draws). With
+            `Negatives(reject_positive=True)` the denominator estimates that of the full softmax; where the positive
+            may be drawn too, it counts about twice. The gSASRec paper does not correct.
     """
 
     is_corrected: bool = False

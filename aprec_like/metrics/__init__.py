@@ -15,7 +15,7 @@ def metric_named(name: str) -> Metric:
     family, _, cutoff = name.partition("@")
     found = next((metric for metric in METRICS if metric.__name__ == family), None)
     is_cut = found is not None and issubclass(found, CutoffMetric)
-    if found is None or is_cut != cutoff.isdecimal() or cutoff == "0":
+    if found is None or is_cut != cutoff.isdecimal() or (is_cut and int(cutoff) < 1):
         known = ", ".join(metric.__name__ + ("@k" if issubclass(metric, CutoffMetric) else "") for metric in METRICS)
         raise InputError(f"there is no metric {name}; there are {known}")
     return found(int(cutoff)) if is_cut else found()  # type: ignore[call-arg]

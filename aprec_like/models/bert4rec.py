@@ -21,6 +21,7 @@ from aprec_like.models.transformer import (
     rounded_length,
     rows_of,
     split_heads,
+    stored_rows,
 )
 
 NUM_SPECIAL_ROWS = 3
@@ -62,7 +63,8 @@ class BERT4Rec(NeuralModel):
         feed_forward_dim: width of the feed-forward.
         dropout_rate: share dropped after the embedding, in the attention weights, after attention and feed-forward.
         is_padding_attended: treat padding as a token like others, as in the paper's run, instead of hiding it.
-        has_head: a dense layer, GELU, layer norm and a bias per item before the scores, as in later versions.
+        has_head: a dense layer, GELU, layer norm and a bias per item before the scores, as in later versions,
+            which also score the special tokens; here items alone are scored.
         masking: how many items are hidden in training.
     """
 
@@ -190,7 +192,7 @@ class BERT4RecNetwork(Network):
 
     def item_rows(self, items: Tensor) -> Tensor:
         """(..., dim) rows of the table of words; with a head (..., dim + 1)."""
-        rows = rows_of(self.word_embedding, items)
+        rows = stored_rows(self.word_embedding, items)
         if not self.settings.has_head:
             return rows
         return tf.concat([rows, tf.gather(self.item_bias, items)[..., None]], axis=-1)

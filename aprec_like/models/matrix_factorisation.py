@@ -37,7 +37,7 @@ class MatrixFactorisation(NeuralModel):
         return network
 
     def examples(self) -> PairExamples:
-        """Every interaction is a case."""
+        """Every user with each of the items is a case."""
         return PairExamples()
 
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:

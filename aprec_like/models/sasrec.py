@@ -21,6 +21,7 @@ from aprec_like.models.transformer import (
     rounded_length,
     rows_of,
     split_heads,
+    stored_rows,
 )
 
 NUM_SPECIAL_ROWS = 2
@@ -48,8 +49,7 @@ GSASREC_FLAVOUR = Flavour(False, False, layer_norm_epsilon=1e-3, table_initializ
 """The gSASRec authors' implementation."""
 
 ORIGINAL_FLAVOUR = Flavour(True, True, layer_norm_epsilon=1e-8, table_initializer="glorot_uniform")
-"""The SASRec authors' implementation. It also trains with `Adam(beta_2=0.98)`, `BCE(1, is_averaged=False)` and
-`Negatives(reject_history=True)`."""
+"""The SASRec authors' implementation. What else it trains with is in recipes/ml1m_sasrec_original.py."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class SASRecNetwork(Network):
 
     def item_rows(self, items: Tensor) -> Tensor:
         """(..., dim) rows of the output table."""
-        return rows_of(self.output_embedding, items)
+        return stored_rows(self.output_embedding, items)
 
 
 class SASRecBlock(keras.layers.Layer):

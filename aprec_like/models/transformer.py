@@ -34,8 +34,9 @@ def kept_values(shape: Tensor, rate: float, seed: Tensor, place: int) -> tuple[T
     """What dropout keeps, an array of this shape, and by what it multiplies that."""
     place_seed = tf.random.experimental.stateless_fold_in(seed, place, alg="philox")
     small, bits = (tf.uint8, 8) if (rate * 256).is_integer() else (tf.uint16, 16)
-    limit, size = round(rate * 2**bits), tf.reduce_prod(shape)
-    words = tf.random.stateless_uniform([(size * bits + 31) // 32], place_seed, None, None, tf.uint32, alg="philox")
+    limit, size, per_word = round(rate * 2**bits), tf.reduce_prod(shape), 32 // bits
+    count = (size + per_word - 1) // per_word
+    words = tf.random.stateless_uniform([count], place_seed, None, None, tf.uint32, alg="philox")
     drawn = tf.reshape(tf.reshape(tf.bitcast(words, small), [-1])[:size], shape)
     return drawn >= limit, 2**bits / (2**bits - limit)
 
@@ -72,9 +73,14 @@ def _layer_norm(values: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> 
     return norm(values, gamma, beta)
 
 
+def stored_rows(embedding: Any, numbers: Tensor) -> Tensor:
+    """(..., dim) rows of a Keras embedding in float32; only these are read and only these get a gradient."""
+    return tf.gather(embedding.embeddings.value, numbers)
+
+
 def rows_of(embedding: Any, numbers: Tensor) -> Tensor:
-    """(..., dim) rows of a Keras embedding, of which only these are read and only these get a gradient."""
-    return tf.cast(tf.gather(embedding.embeddings.value, numbers), embedding.compute_dtype)
+    """The same in what the network computes in."""
+    return tf.cast(stored_rows(embedding, numbers), embedding.compute_dtype)
 
 
 def rounded_length(histories: Histories, longest: int) -> int:

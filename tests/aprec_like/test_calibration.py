@@ -17,6 +17,7 @@ from aprec_like.calibration import (
     softmax_probability,
     truth_gap,
 )
+from aprec_like.interactions import PADDING
 from aprec_like.losses import BCE, GBCE
 from aprec_like.metrics import Precision
 from aprec_like.negatives import Negatives
@@ -157,3 +158,4 @@ def test_the_gap_to_the_truth_by_hand():
     assert gap.catalogue == pytest.approx(1 / 3)
     assert gap.divergence == pytest.approx(0.5 * np.log(0.5 / 0.5) + 0.5 * np.log(0.5 / 0.25))
     assert truth_gap(truth, truth, np.array([[0, 1]])).divergence == pytest.approx(0.0)
+    assert truth_gap(predicted, truth, np.array([[0, PADDING]])).top == pytest.approx(0.5)

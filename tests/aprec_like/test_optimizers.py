@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.optimizers import Adam
+from aprec_like.optimizers import Adagrad, Adam
 
 
 def moved(optimizer, gradients, start):
@@ -34,6 +34,14 @@ def test_adam_in_one_operation_moves_as_keras_does():
         found = moved(Adam(*settings).build(), gradients, start)
         # 1 - 0.999 is rounded differently: 1e-5 of a step.
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0.01 * 1e-5 * len(gradients))
+
+
+def test_adagrad_divides_by_the_root_of_its_squares_alone_however_small():
+    """As MF-BPR starts it for a large batch: what else is added to the squares would slow the first steps."""
+    start, gradient, small = np.zeros(2, np.float32), np.array([1e-4, -2e-4], np.float32), 1e-8
+    found = moved(Adagrad(0.05, small).build(), [tf.constant(gradient)] * 3, start)
+    expected = -0.05 * sum(gradient / np.sqrt(small + step * gradient**2) for step in (1, 2, 3))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_lazy_adam_gives_every_row_the_adam_of_the_steps_that_used_it():

@@ -6,6 +6,7 @@ import pytest
 
 from aprec_like.datasets import Simulated, TextFile
 from aprec_like.errors import InputError
+from aprec_like.filters import WithoutRepeats
 from aprec_like.losses import GBCE, SampledSoftmax, Softmax
 from aprec_like.metrics import NDCG
 from aprec_like.models import Oracle, Popularity, SASRec
@@ -104,6 +105,7 @@ def test_settings_are_described_completely():
     [
         ({"seeds": (1, 1)}, "distinct seeds"),
         ({"seeds": ()}, "distinct seeds"),
+        ({"seeds": (2**32,)}, "distinct seeds from 0 to"),
         ({"published": {"Other": {"NDCG@10": 0.1}}}, "belong in literature. Received: Other"),
         ({"evaluation": Evaluation}, "evaluation"),
         ({"groups": {"a": ("Other",)}}, "groups of its own models"),
@@ -134,6 +136,35 @@ def test_settings_that_contradict_each_other_are_refused(settings, message):
 def test_an_oracle_must_be_of_the_recipes_own_data():
     with pytest.raises(ValueError, match="its own dataset"):
         Recipe(dataset=Simulated(seed=1), models={"Oracle": Oracle(Simulated(seed=2))})
+
+
+def test_there_is_no_oracle_of_filtered_data():
+    """Filters number the items anew and drop interactions; the law is that of all of them."""
+    with pytest.raises(ValueError, match="filtered data"):
+        Recipe(Simulated(seed=1), {"Oracle": Oracle(Simulated(seed=1))}, filters=(WithoutRepeats(),))
+
+
+@pytest.mark.parametrize("first_line", ["", "from __future__ import annotations"])
+def test_a_recipe_may_define_a_loss_of_its_own(tmp_path, first_line):
+    own = """
+from dataclasses import dataclass
+
+from aprec_like.datasets import TextFile
+from aprec_like.losses import GBCE
+from aprec_like.models import SASRec
+from aprec_like.recipe import Recipe, Trained
+from aprec_like.training import Training
+
+
+@dataclass(frozen=True)
+class Sharp(GBCE):
+    temperature: float = 0.5
+
+
+recipe = Recipe(TextFile("data.txt"), {"Sharp": Trained(SASRec(), Sharp(4, 0.5), Training())})
+"""
+    (tmp_path / "own.py").write_text(first_line + own)
+    assert describe(load_recipe(tmp_path / "own.py").models["Sharp"])["loss"]["temperature"] == 0.5
 
 
 def test_a_metric_stands_once():

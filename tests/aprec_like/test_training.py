@@ -61,6 +61,14 @@ def test_mixed_precision_computes_in_16_bits_and_learns_as_well(split, jit_compi
     assert keras.config.dtype_policy().name == "float32"
 
 
+@pytest.mark.parametrize("shared_by", ["sequence", "batch"])
+@pytest.mark.parametrize("model", [SMALL, BERT4Rec(8, 16, 1, 2, 32, is_padding_attended=False)], ids=["SASRec", "BERT"])
+def test_mixed_precision_works_with_shared_negatives(split, model, shared_by):
+    training = replace(SHORT, max_epochs=1, mixed_precision=True)
+    outcome = train(model, GBCE(8, 0.75), training, split, seed=1, negatives=Negatives(shared_by))
+    assert np.isfinite(outcome.history[0].loss)
+
+
 @pytest.mark.parametrize("has_head", [False, True])
 def test_every_network_gives_states_in_32_bits_whatever_it_computes_in(split, has_head):
     model = BERT4Rec(8, 16, 1, 2, 32, is_padding_attended=False, has_head=has_head)

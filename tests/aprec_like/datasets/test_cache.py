@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from aprec_like.datasets import CSVFile, TextFile
 from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.download import cache_dir
+from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from tests.conftest import interactions_from
 
@@ -48,7 +51,7 @@ def test_everything_survives_the_cache(source):
         timestamps=np.array([1.5, 2.0, 3.0]),
         ratings=np.array([1, 2, 3]),
         user_columns={"id": np.array([7, 8])},
-        item_columns={"title": texts},
+        item_columns={"title": texts, "number": np.array([3, 1, 2])},
     )
     load_cached(source, "settings", lambda: stored)
     loaded = load_cached(source, "settings", lambda: pytest.fail("the source is read again"))
@@ -56,6 +59,19 @@ def test_everything_survives_the_cache(source):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(stored, name), strict=True)
     assert loaded.item_columns["title"].tolist() == texts.tolist()
     assert loaded.user_columns["id"].tolist() == [7, 8]
+    assert loaded.item_columns["number"].tolist() == [3, 1, 2]
+
+
+def test_what_would_come_back_as_something_else_is_not_kept(source):
+    stored = replace(interactions_from([[0, 1]]), item_columns={"number": np.array([3, 1], object)})
+    with pytest.raises(TypeError, match="must hold texts"):
+        load_cached(source, "settings", lambda: stored)
+
+
+def test_a_source_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"data\.txt: cannot be read: Is a directory"):
+        (tmp_path / "data.txt").mkdir()
+        load_cached(tmp_path / "data.txt", "settings", lambda: pytest.fail("there is nothing to read"))
 
 
 def test_another_source_or_other_settings_have_another_cache(source):

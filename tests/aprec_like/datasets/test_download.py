@@ -2,10 +2,12 @@ import hashlib
 import http.server
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
 from aprec_like.datasets import download
+from aprec_like.errors import InputError
 
 CONTENT = b"some data\n" * 1000
 PIN = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
@@ -50,6 +52,14 @@ def test_a_missing_file_is_an_error_and_keeps_nothing(address, tmp_path):
     with pytest.raises(download.FetchError, match=r"(?i)not found"):
         download.fetch_url(f"{address}/nothing.bin", f"sha256:{0:064}", tmp_path / "cache" / "file.bin")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=r"cannot be written to: .*set XDG_CACHE_HOME"):
+        download.fetch_url("http://127.0.0.1:1/file.bin", PIN, tmp_path / "cache" / "file.bin")
+    with pytest.raises(InputError, match="cannot be written to"):  # a folder in which nothing can be made
+        download.fetch_url("http://127.0.0.1:1/file.bin", PIN, Path("/proc/self/file.bin"))
 
 
 def test_a_wheel_that_the_index_does_not_have_is_an_error(tmp_path, monkeypatch):

@@ -52,6 +52,14 @@ def test_all_users_may_be_validation_users(folder):
     assert split.validation.users.tolist() == [0, 1, 2]
 
 
+def test_a_training_sequence_that_tells_a_validation_target_is_refused(folder):
+    (folder / "data/train/input.txt").write_text("1 2\n5 6 2\n3 2 9\n")
+    (folder / "data/val/input.txt").write_text("1 2\n5 6\n3 2 9\n")
+    (folder / "data/val/output.txt").write_text("3\n2\n1\n")
+    with pytest.raises(InputError, match=r"train/input\.txt:2: holds the validation target"):
+        PreSplitFolder("data").load(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -123,6 +123,17 @@ def test_an_atomic_file_without_times_keeps_its_order(tmp_path):
     assert events(AtomicFile("ml.inter").load(tmp_path)) == [(1, 9), (1, 8)]
 
 
+def test_the_order_of_an_atomic_file_is_not_guessed(tmp_path):
+    (tmp_path / "ml.inter").write_text("user_id:token\titem_id:token\ttime:float\n1\t9\t20\n1\t8\t10\n")
+    with pytest.raises(InputError, match="no column 'timestamp' but time; name it"):
+        AtomicFile("ml.inter").load(tmp_path)
+    for wrong in ({"timestamp": "tmie"}, {"timestamp": "time", "rating": "stars"}):
+        with pytest.raises(InputError, match=r"has no column '(tmie|stars)'"):
+            AtomicFile("ml.inter", **wrong).load(tmp_path)
+    assert events(AtomicFile("ml.inter", timestamp="time").load(tmp_path)) == [(1, 8), (1, 9)]
+    assert events(AtomicFile("ml.inter", timestamp=None).load(tmp_path)) == [(1, 9), (1, 8)]
+
+
 # Fields that are ids, nearly ids, and nothing of the kind.
 FIELDS = st.one_of(
     st.integers(-50, 50).map(str),
