@@ -84,7 +84,7 @@ def models(contest: Contest) -> Html:
         lines.append(
             [
                 element("td", joined([element("span", model.name), badge], " ")),
-                number_cell(_mean(model, "best_validation"), ".4f"),
+                number_cell(model.best_validation, ".4f"),
                 number_cell(_minutes(model, "seconds_to_best"), ".1f"),
                 number_cell(_minutes(model, "seconds_total"), ".1f"),
                 number_cell(_mean(model, "best_epoch"), ".0f"),

@@ -77,6 +77,7 @@ def parse_arguments() -> argparse.Namespace:
         "--side-by-side", action="store_true", help="runs on different data next to each other, untested"
     )
     parser.add_argument("--pairwise", action="store_true", help="every pair of models")
+    parser.add_argument("--ladder", action="store_true", help="each model against the one before it in the recipe")
     parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
     parser.add_argument(
@@ -138,6 +139,7 @@ def _further_tables(
 ) -> tuple[list[Table], bool]:
     """The tables that options ask for, and whether all published numbers were met."""
     from evaluation import findings
+    from evaluation.ladder import ladder_table
     from evaluation.time_to_quality import time_table
 
     tables, is_right = [], True
@@ -152,6 +154,8 @@ def _further_tables(
                 tables.append(findings.pairwise_table(pairs))
                 if arguments.figures:
                     _draw("pairwise", contest, metric, arguments.figures, pairs)
+            if arguments.ladder:
+                tables.append(ladder_table(contest, metric, rules))
             if arguments.effects:
                 tables.append(findings.effects_table(contest, metric, rules))
             if arguments.explain:
@@ -188,7 +192,7 @@ def _export(contests: list[Contest], folder: Path) -> None:
 
 def _print(comparisons: list[Comparison], tables: list[Table], arguments: argparse.Namespace) -> None:
     from evaluation import records
-    from evaluation.layout import RENDERERS, as_records
+    from evaluation.layout import RENDERERS, as_csv, as_records
     from evaluation.tables import side_by_side
 
     if arguments.format == "json":
@@ -196,7 +200,7 @@ def _print(comparisons: list[Comparison], tables: list[Table], arguments: argpar
         result: dict[str, Any] = found[0] if len(found) == 1 else {"comparisons": found}
         print(json.dumps(result | {"tables": [as_records(table) for table in tables]}, indent=2, allow_nan=False))
     elif arguments.format == "csv":
-        print("\n".join(records.as_csv(comparison) for comparison in comparisons), end="")
+        print("\n".join([*map(records.as_csv, comparisons), *map(as_csv, tables)]), end="")
     else:
         table = side_by_side(comparisons, has_published=arguments.format != "latex")
         shown = [table, *_differences(comparisons, arguments.format), *tables]

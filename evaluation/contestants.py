@@ -41,6 +41,13 @@ class Contestant:
         """(users,) means over seeds."""
         return np.mean(self.values[metric], axis=0)
 
+    @property
+    def best_validation(self) -> float | None:
+        """The best value that validation found, mean over seeds; `None` for a model that was not validated."""
+        values = [folder.status().get("best_validation") for folder in self.folders]
+        known = [float(value) for value in values if value is not None]
+        return float(np.mean(known)) if known else None
+
 
 @dataclass(frozen=True, eq=False)
 class Contest:

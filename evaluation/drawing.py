@@ -57,7 +57,7 @@ LINES = ("-", "--", "-.")
 """Three, so that with ten colours and markers the first thirty looks all differ."""
 INCHES_PER_LETTER, INCHES_PER_HANDLE, INCHES_PER_LINE = 0.075, 0.6, 0.17
 """What the entry of a legend takes, about."""
-FEW_POWERS = 20
+FEW_POWERS = 100
 """An axis whose ends have at most this ratio may hold a single power of ten."""
 NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}
 

@@ -16,7 +16,7 @@ from evaluation.comparison import Comparison
 from evaluation.contestants import Contest
 from evaluation.drawing import looks_of, save
 from evaluation.findings import compare_pairs
-from evaluation.lab import Subject
+from evaluation.lab import Subject, remarks_on
 from evaluation.plots import (
     draw_dataset,
     draw_learning,
@@ -64,7 +64,7 @@ def illustrate(
     shown = _readable([subject.name for subject in subjects], comparison)
     yield from _of_calibration(contest, [subject for subject in subjects if subject.name in shown], truths, user)
     cases, items = contest.runs[0].read_cases(), contest.runs[0].read_items()
-    if cases is not None and items is not None and len(cases):
+    if len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
         yield Illustration("dataset", "dataset", caption, draw_dataset(cases, items))
 
@@ -118,17 +118,19 @@ def _of_calibration(
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
         "5, 10, 20, 50, 100; dashed: what Theorem 1 predicts for the loss and the sampler used, of "
         + ("an item with that precision." if truths is None else "the true probabilities of these items.")
+        + remarks_on(subjects)
     )
     yield Illustration("confidence", "calibration", caption, draw_confidence(subjects, looks, truths))
     caption = (
         f"Predictions of the best {depth} items of every user in 20 bins of equal size: how often they came true, with "
-        "Wilson's 95 % intervals; ECE is the mean distance."
+        "Wilson's 95 % intervals; ECE is the mean distance over all bins, also those in which none came true and which "
+        "the logarithmic axes leave out."
     )
     yield Illustration("reliability", "calibration", caption, draw_reliability(subjects, looks))
     case = _case_of(contest, user)
     caption = (
         f"Predicted probability of the best {depth} items of user {contest.cases['user'].iloc[case]}, and the sum over "
-        "the whole catalogue; a circle is the item that came next."
+        "the whole catalogue; a circle is the item that came next." + remarks_on(subjects)
     )
     figure = draw_one_user(subjects, looks, case, contest.cases["user"].iloc[case])
     yield Illustration("user", "calibration", caption, figure)

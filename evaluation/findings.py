@@ -16,6 +16,7 @@ from evaluation.contestants import Contest, Contestant
 from evaluation.documents import Json
 from evaluation.layout import Entry, Line, Table
 from evaluation.significance import TEST_NAMES, Interval, PairedTest, correct, mean_interval, paired_test
+from evaluation.tables import quoted_digits
 
 CLOSE = 0.05
 """A relative difference to a paper's number up to which ours is called close."""
@@ -158,8 +159,6 @@ def verdict(ours: Interval, published: float, digits: int) -> str:
 def beyond_accuracy_table(contest: Contest, cutoff: int = CUTOFF) -> Table:
     """How much of the catalogue the first places show, and how popular what they show is."""
     items = contest.runs[0].read_items()
-    if items is None:
-        raise InputError(f"{contest.runs[0].path}: has no items.parquet, {LEFT_OUT}")
     places = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
     lines = []
     for model in contest.contestants:
@@ -198,8 +197,6 @@ STRATA = {
 def stratify(contest: Contest, metric: str, first: str, second: str) -> list[Stratum]:
     """The difference of two models among users with short and long histories, rare and popular targets, and so on."""
     cases = contest.runs[0].read_cases()
-    if cases is None:
-        raise InputError(f"{contest.runs[0].path}: has no cases.parquet; it was written by an older version")
     differences = contest.find(first).per_user(metric) - contest.find(second).per_user(metric)
     strata = []
     for column, title in STRATA.items():

@@ -42,6 +42,7 @@ class Subject:
         sums: (users,) of the predicted probabilities over the whole catalogue.
         is_sum_bound: whether `sums` are only what the sums can't exceed: sampled softmax would need all scores.
         law: what Theorem 1 needs to know; `None` where it says nothing.
+        has_more_seeds: whether it has others beside this seed.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Subject:
     sums: Array
     is_sum_bound: bool
     law: SamplingLaw | None
+    has_more_seeds: bool = False
 
 
 def probability_of(settings: Json, num_items: int) -> Probability | None:
@@ -81,8 +83,6 @@ def law_of(settings: Json, num_items: int) -> SamplingLaw | None:
 def read_subjects(contest: Contest) -> list[Subject]:
     """The models of a run whose scores mean probabilities."""
     catalogue = contest.runs[0].read_items()
-    if catalogue is None:
-        return []
     found = [_read_subject(model, pd.Index(catalogue["item"])) for model in contest.contestants]
     return [subject for subject in found if subject is not None]
 
@@ -115,6 +115,7 @@ def _read_subject(model: Contestant, catalogue: pd.Index) -> Subject | None:
         sums=sums,
         is_sum_bound=isinstance(probability, SampledSoftmaxProbability),
         law=law_of(model.settings, num_items),
+        has_more_seeds=len(model.folders) > 1,
     )
 
 
@@ -150,6 +151,19 @@ def top_gap(subject: Subject, truths: Mapping[str, Array], top: int = TOP) -> fl
     return float(np.nanmean(distances))
 
 
+def remarks_on(subjects: Sequence[Subject]) -> str:
+    """Sentences that a caption needs of what is special about these models; they begin with a space."""
+    text = ""
+    if any(subject.is_sum_bound for subject in subjects):
+        text += (
+            " The probability of sampled softmax is its own formula with k average negatives, e^s / (e^s + k mean "
+            "e^s'), corrected where its loss is; ≤ is the largest sum that the stored scores allow."
+        )
+    if any(subject.has_more_seeds for subject in subjects):
+        text += " Of models with several seeds the first one is shown."
+    return text
+
+
 def calibration_table(subjects: Sequence[Subject], truths: Mapping[str, Array] | None) -> Table:
     """One line per model: predicted against observed at the first place and over all stored ones."""
     lines = []
@@ -168,6 +182,7 @@ def calibration_table(subjects: Sequence[Subject], truths: Mapping[str, Array] |
         f"{of_what}; expected calibration error over the best {depth} items of every user; mean sum of the "
         "probabilities over the catalogue, which is 1 for probabilities."
     )
+    caption += remarks_on(subjects)
     header = ["Model", "Predicted@1", "Precision@1", "Theorem 1", "ECE", "Sum"]
     if truths is not None:
         header.append(f"|p - P| top {TOP}")

@@ -1,7 +1,9 @@
-"""A table, and how it looks as text, Markdown and LaTeX."""
+"""A table, and how it looks as text, Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -149,6 +151,13 @@ def as_records(table: Table) -> dict[str, Any]:
         for line in itertools.chain(*table.filled)
     ]
     return {"label": table.label, "header": list(table.header), "lines": lines, "caption": table.caption}
+
+
+def as_csv(table: Table) -> str:
+    """For a spreadsheet: the header and the texts of the cells."""
+    buffer, found = io.StringIO(), as_records(table)
+    csv.writer(buffer, lineterminator="\n").writerows([found["header"], *found["lines"]])
+    return buffer.getvalue()
 
 
 RENDERERS: dict[str, Callable[[Table], str]] = {"text": as_text, "markdown": as_markdown, "latex": as_latex}

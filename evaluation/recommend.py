@@ -67,8 +67,6 @@ def main() -> int:
     run = RunFolder(arguments.run)
     settings = settings_of(run)
     catalogue = run.read_items()
-    if catalogue is None:
-        raise InputError(f"{run.path}: has no items.parquet; it was written by an older version")
     history = find_items(catalogue, arguments.items)
     import_tensorflow()
     from evaluation.lab import probability_of

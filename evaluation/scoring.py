@@ -19,7 +19,7 @@ from evaluation.contestants import Contest
 from evaluation.lab import CHUNK_CELLS, probability_of, read_subjects
 from evaluation.restore import DATA_CLASSES, classes_of, load_split, restore, settings_of
 from evaluation.smoke import FirstUsers
-from evaluation.store import LEFT_OUT, WEIGHTS, ModelFolder, RunFolder
+from evaluation.store import WEIGHTS, ModelFolder, RunFolder
 
 KNOWN = {**DATA_CLASSES, **classes_of(models), "FirstUsers": FirstUsers}
 
@@ -44,8 +44,6 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     """
     folder = finished_folder(run, name, seed)
     settings, items = settings_of(run)["models"][name], run.read_items()
-    if items is None:
-        raise InputError(f"{run.path}: has no items.parquet, {LEFT_OUT}")
     if settings["class"] == "Trained":
         model = restore(settings["model"], KNOWN)
         if isinstance(model, MatrixFactorisation):

@@ -114,8 +114,7 @@ def results(contest: Contest, comparison: Comparison) -> Html:
     if found := [remark for remark in comparison.remarks if remark not in contest.remarks]:
         parts.append(details(f"{len(found)} remarks on the tests", listing(list(found))))
     parts.append(details("Every difference in detail", table_of(differences_table(comparison))))
-    if contest.runs[0].read_items() is not None:
-        parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(contest))))
+    parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(contest))))
     return joined(parts)
 
 

@@ -181,22 +181,22 @@ class RunFolder:
         """Keep who is asked for what, and what these users are like."""
         write_parquet(self.path / "cases.parquet", frame)
 
-    def read_cases(self) -> pd.DataFrame | None:
-        """What the test users are like; `None` in the folder of an older version."""
+    def read_cases(self) -> pd.DataFrame:
+        """What the test users are like."""
         return self._read_pinned("cases.parquet")
 
     def write_items(self, frame: pd.DataFrame) -> None:
         """Keep the catalogue: ids, how often each item occurs before the targets, and titles."""
         write_parquet(self.path / "items.parquet", frame)
 
-    def read_items(self) -> pd.DataFrame | None:
-        """The catalogue; `None` in the folder of an older version."""
+    def read_items(self) -> pd.DataFrame:
+        """The catalogue."""
         return self._read_pinned("items.parquet")
 
-    def _read_pinned(self, name: str) -> pd.DataFrame | None:
+    def _read_pinned(self, name: str) -> pd.DataFrame:
         path = self.path / name
         if not path.exists():
-            return None
+            raise InputError(f"{self.path}: has no {name} (published folders may leave it out); a new run has")
         if self.read_dataset().get("files", {}).get(name) != sha256_of(path):
             raise InputError(f"{path}: is not what the run wrote; the command that made the run writes it again")
         return read_parquet(path)

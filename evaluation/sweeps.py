@@ -15,6 +15,7 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Array
 from evaluation.comparison import ALPHA
 from evaluation.contestants import Contest, Contestant
+from evaluation.documents import Json
 from evaluation.drawing import legend_below, looks_of, make_figure, styled
 from evaluation.significance import correct, paired_test
 
@@ -46,7 +47,7 @@ class Grid:
 
     def chosen(self) -> tuple[tuple[int, float], float] | None:
         """The cell with the best validation value, and that value; `None` without validation."""
-        values = {cell: _validation(model) for cell, model in self.models.items()}
+        values = {cell: model.best_validation for cell, model in self.models.items()}
         known = {cell: value for cell, value in values.items() if value is not None}
         return max(known.items(), key=lambda entry: entry[1]) if known else None
 
@@ -127,13 +128,6 @@ def draw_grid(grid: Grid, metric: str) -> Figure:
     return figure
 
 
-def _validation(model: Contestant) -> float | None:
-    """The mean over seeds of the best validation value; `None` without validation."""
-    values = [folder.status().get("best_validation") for folder in model.folders]
-    known = [float(value) for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
 def _place(grid: Grid, cell: tuple[int, float]) -> tuple[int, int]:
     return grid.calibrations.index(cell[1]), grid.negatives.index(cell[0])
 
@@ -149,23 +143,32 @@ class Series:
 
 
 def find_series(contest: Contest) -> list[Series]:
-    """Losses that a run has with at least two numbers of negatives."""
-    found: dict[tuple[str, str], dict[int, Contestant]] = {}
+    """Losses that a run has with at least two numbers of negatives, and with nothing else that varies."""
+    found: dict[tuple[str, str], list[Contestant]] = {}
     for model in contest.contestants:
-        loss = model.settings.get("loss", {})
-        if model.settings.get("class") == "Trained" and "num_negatives" in loss:
-            key = (model.settings["model"]["class"], loss_family(loss))
-            found.setdefault(key, {}).setdefault(int(loss["num_negatives"]), model)
-    return [
-        Series(*key, np.array(sorted(models)), [models[k] for k in sorted(models)])
-        for key, models in found.items()
-        if len(models) > 1
-    ]
+        if model.settings.get("class") == "Trained" and "num_negatives" in model.settings["loss"]:
+            found.setdefault((model.settings["model"]["class"], loss_family(model.settings)), []).append(model)
+    series = []
+    for key, models in found.items():
+        models = sorted(models, key=_num_negatives)
+        negatives = np.array([_num_negatives(model) for model in models])
+        if len(models) > 1 and len(np.unique(negatives)) == len(models):
+            series.append(Series(*key, negatives, models))
+    return series
 
 
-def loss_family(loss: Mapping[str, object]) -> str:
-    """A loss whatever its number of negatives."""
-    return f"gBCE, t = {loss['calibration']:g}" if loss["class"] == "GBCE" else str(loss["class"])
+def loss_family(settings: Json) -> str:
+    """The loss of a model and the law of its negatives, whatever their number."""
+    loss, law = settings["loss"], settings["negatives"]
+    parts = [f"gBCE, t = {loss['calibration']:g}" if loss["class"] == "GBCE" else str(loss["class"])]
+    if law["shared_by"] != "position":
+        parts.append(f"shared by {law['shared_by']}")
+    parts += [name.replace("_", " ") for name in ("reject_positive", "reject_history", "by_popularity") if law[name]]
+    return ", ".join(parts)
+
+
+def _num_negatives(model: Contestant) -> int:
+    return int(model.settings["loss"]["num_negatives"])
 
 
 @styled

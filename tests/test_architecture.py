@@ -16,7 +16,7 @@ LIBRARY = [
 ]  # fmt: skip
 EVALUATION = [
     "command", "documents", "store", "lock", "stopping", "significance", "contestants", "trec", "comparison", "layout",
-    "tables", "records", "findings", "time_to_quality", "restore", "lab", "drawing", "plots", "sweeps",
+    "tables", "records", "findings", "ladder", "time_to_quality", "restore", "lab", "drawing", "plots", "sweeps",
     "calibration_plots", "figures", "citations", "page", "cards", "sections", "environment", "progress", "smoke",
     "scoring", "plan", "datasheet", "golden", "experiment", "worker", "growth", "subjects", "output_layer", "measure",
     "preparation", "runner",

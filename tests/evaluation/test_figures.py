@@ -8,6 +8,12 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from aprec_like.errors import InputError
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.models import SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.recipe import Trained, describe
+from aprec_like.training import Training
+from evaluation.calibration_plots import draw_confidence
 from evaluation.comparison import compare_models
 from evaluation.contestants import read_contest
 from evaluation.drawing import INK, as_svg, looks_of, plain_numbers
@@ -15,7 +21,7 @@ from evaluation.figures import illustrate, write_figures
 from evaluation.lab import read_subjects
 from evaluation.plots import draw_learning, read_learning_curves
 from evaluation.sweeps import describe_grid, find_grids, find_series, significance_of_grid
-from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run
+from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
 
 
 def all_figures(contest, **options):
@@ -101,6 +107,29 @@ def test_a_grid_that_is_still_running_has_empty_cells_and_two_axes_only(tmp_path
     (grid,) = find_grids(read_contest([run]))
     assert len(grid.models) == 8 and (16, 1.0) not in grid.models
     assert find_grids(read_contest([make_run(tmp_path / "mixed")])) == []
+
+
+def test_negatives_of_another_law_are_another_line(tmp_path):
+    shared = {
+        f"{k} per batch": describe(Trained(SASRec(), GBCE(k, 0.5), Training(), Negatives(shared_by="batch")))
+        for k in (4, 16)
+    }
+    models = {"4 each": trained(GBCE(4, 0.5)), "8 each": trained(GBCE(8, 0.5))} | shared
+    found = find_series(read_contest([make_run(tmp_path / "laws", models)]))
+    assert [(one.loss, one.negatives.tolist()) for one in found] == [
+        ("gBCE, t = 0.5", [4, 8]),
+        ("gBCE, t = 0.5, shared by batch", [4, 16]),
+    ]
+    twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
+    found = find_series(read_contest([make_run(tmp_path / "twice", twice)]))
+    assert [one.loss for one in found] == ["gBCE, t = 0.5, shared by batch"]  # of the other, dropout varies too
+
+
+def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
+    contest = read_contest([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
+    subjects = read_subjects(contest)
+    labels = {text.get_text() for text in draw_confidence(subjects, looks_of(["SASRec-Softmax"])).legends[0].texts}
+    assert labels == {"SASRec-Softmax", "calibrated"}
 
 
 def test_losses_become_lines_over_the_number_of_negatives(tmp_path):

@@ -86,16 +86,26 @@ def test_effects_need_a_whole_grid(run):
 
 
 @pytest.mark.parametrize(
-    ("published", "expected"),
+    ("published", "digits", "expected"),
     [
-        (0.151, "inside our interval"),
-        (0.16, "inside our interval"),  # the paper's 0.16 may have been 0.155
-        (0.1572, "within 5 %"),
-        (0.165, "off"),
+        (0.151, 3, "inside our interval"),
+        (0.16, 2, "inside our interval"),  # the paper's 0.16 may have been 0.155
+        (0.16, 3, "off"),  # its 0.160 can't
+        (0.157, 3, "within 5 %"),
+        (0.165, 3, "off"),
     ],
 )
-def test_verdicts(published, expected):
-    assert findings.verdict(Interval(0.15, 0.145, 0.1555), published) == expected
+def test_verdicts(published, digits, expected):
+    assert findings.verdict(Interval(0.15, 0.145, 0.1555), published, digits) == expected
+
+
+def test_a_zero_at_the_end_of_a_published_number_is_a_digit(run):
+    """0.300 is the float 0.3; other numbers of the metric tell how many digits the paper has."""
+    settings = run.read_recipe()
+    published = {"SA": {"NDCG@10": 0.3}, "S1": {"NDCG@10": 0.123}}
+    run.write_recipe(b"", settings | {"published": published})
+    table, _ = findings.published_table(compare_models(read_contest([run])))
+    assert [line[4] for line in table.blocks[0] if line[0] == "SA"] == ["0.300"]
 
 
 def test_a_published_number_that_is_off_fails_the_check(run, monkeypatch, capsys):
@@ -152,10 +162,10 @@ def test_the_command_draws_and_prints_them_all(run, tmp_path, monkeypatch, capsy
     assert all((tmp_path / "f" / name).read_bytes().startswith(b"%PDF") for name in figures)
 
 
-def test_an_older_folder_says_what_it_lacks(run):
+def test_a_folder_says_what_it_lacks(run):
     (run.path / "cases.parquet").unlink()
     (run.path / "items.parquet").unlink()
-    with pytest.raises(InputError, match="older version"):
+    with pytest.raises(InputError, match="published folders may leave it out"):
         findings.stratify(read_contest([run]), "NDCG@10", "BA", "B1")
-    with pytest.raises(InputError, match="older version"):
+    with pytest.raises(InputError, match="published folders may leave it out"):
         findings.beyond_accuracy_table(read_contest([run]))

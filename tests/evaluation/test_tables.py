@@ -143,6 +143,12 @@ def test_the_oracle_stands_below_a_rule_and_is_never_best_or_tested(run):
     assert "Oracle" not in records.significance_csv(comparison)
 
 
+def test_the_oracle_is_no_baseline(run):
+    write_model(run, "Oracle", 1, np.ones(300))
+    with pytest.raises(InputError, match="Oracle is the best possible ranking"):
+        compare_models(read_contest([run]), Rules(baseline="Oracle"))
+
+
 def test_groups_stand_between_rules_and_sampled_metrics_are_marked_as_not_comparable(run):
     evaluation = SETTINGS["evaluation"] | {"candidates": {"num_candidates": 100}}
     run.write_recipe(b"", SETTINGS | {"groups": {"ours": ["Second", "Best"]}, "evaluation": evaluation})
