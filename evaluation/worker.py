@@ -111,4 +111,7 @@ def _reason(error: Exception, model: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    code = run_command(main)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # all is written; taking TensorFlow down politely would keep the folder locked for seconds more
