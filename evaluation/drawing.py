@@ -43,6 +43,8 @@ STYLE: dict[str, Any] = {
     "axes.titlecolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
+    "xtick.minor.pad": 5.0,  # as far from the axis as the major ones, whose ticks are longer
+    "ytick.minor.pad": 5.0,
     "text.parse_math": False,  # names come from recipes, and a dollar sign in one is a dollar sign
     "pdf.fonttype": 42,
     "svg.fonttype": "none",

@@ -1,12 +1,14 @@
 """MovieLens-1M: how long models train until they are good, what a start at the prior saves, and what shared negatives.
 
 "From zero" is without `prior_start`, as in the paper; a softmax would ignore it. Such a gSASRec stands at the level of
-Popularity for many epochs before it learns, so those models have more patience.
+Popularity for 60 epochs before it learns, so those models have more patience.
 
 Run:       python -m evaluation.run recipes/ml1m_time_to_quality.py
            python -m evaluation.compare results/ml1m_time_to_quality --time-to 0.10 0.13
-Expected:  not run yet
-Duration:  not measured yet
+Expected:  minutes to 0.10 and 0.13 SASRec-Softmax 0.8 and 1.1, gSASRec 1.2 and 1.6, gSASRec-shared 1.5 and 1.9, SASRec
+           0.8 and 2.4; from zero SASRec the same, gSASRec 11.6 and 13.1, gSASRec-shared neither in 100 epochs
+           (results/ml1m_time_to_quality)
+Duration:  44 minutes on two CPU cores, at times with light work beside it
 """
 
 from dataclasses import replace
