@@ -30,10 +30,10 @@ def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
     return float(objective(network, batch, tf.constant(seed, tf.int64)))
 
 
-@pytest.mark.parametrize("is_static", [True, False], ids=["static", "open"])
+@pytest.mark.parametrize("kind", ["static", "open", "compiled"])
 @pytest.mark.parametrize("limit", [0, 1000], ids=["gathered", "all logits"])
 @pytest.mark.parametrize(("most", "loss"), [(4, GBCE(5, 0.5)), (7, SampledSoftmax(5)), (1000, BCE(5))])
-def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(monkeypatch, limit, most, loss, is_static):
+def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(monkeypatch, limit, most, loss, kind):
     monkeypatch.setattr(logits, "MAX_GEMM_ITEMS_PER_CANDIDATE", limit)
     monkeypatch.setattr(logits, "MAX_CHUNK_TARGETS", most)
     random = np.random.default_rng(0)
@@ -50,12 +50,12 @@ def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(mon
     def chunked():
         inputs = states * 1.0
         # How many targets there are is known only in the graph, as in training, or before, as for XLA.
-        if not is_static:
+        if kind == "open":
             inputs = tf.compat.v1.placeholder_with_default(inputs, [None, 4])
         return logits.own_losses(loss, inputs, tf.convert_to_tensor(table), candidates, weights, 50, offset)
 
     results = []
-    for formula in (plain, tf.function(chunked)):
+    for formula in (plain, tf.function(chunked, jit_compile=kind == "compiled")):
         with tf.GradientTape() as tape:
             value = 3 * formula()
         gradients = tape.gradient(value, [states, table, offset])
