@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from aprec_like.interactions import Array
 from evaluation.drawing import INK, PALE, Look, legend_below, make_figure, plain_numbers, styled
 from evaluation.lab import Subject
 
-MAX_COLUMNS = 5
+MAX_COLUMNS, TITLE_LETTERS = 5, 16
 LEAST = 1e-6
 """Smaller probabilities are not told apart in a figure."""
 
@@ -36,7 +37,7 @@ def draw_one_user(subjects: Sequence[Subject], looks: Mapping[str, Look], case: 
         if (found := np.flatnonzero(subject.predictions.is_target[case])).size:
             axes.plot(ranks[found], probabilities[found], "o", mfc="white", mec=INK, markersize=5)
         bound = "≤ " if subject.is_sum_bound else "= "
-        axes.set_title(f"{subject.name}\nsum {bound}{subject.sums[case]:,.2f}")
+        axes.set_title(f"{textwrap.fill(subject.name, TITLE_LETTERS)}\nsum {bound}{subject.sums[case]:,.2f}")
         axes.set_yscale("log")
         axes.xaxis.set_tick_params(labelbottom=True)
     plain_numbers(panels[0][0].yaxis)

@@ -60,7 +60,7 @@ LINES = ("-", "--", "-.")
 INCHES_PER_LETTER, INCHES_PER_HANDLE, INCHES_PER_LINE = 0.075, 0.6, 0.17
 """What the entry of a legend takes, about."""
 FEW_POWERS = 100
-"""An axis whose ends have at most this ratio may hold a single power of ten."""
+"""An axis whose ends have at most this ratio holds one or two powers of ten, too few to read it by."""
 NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}
 
 P = ParamSpec("P")
@@ -104,7 +104,7 @@ def make_figure(width: float, height: float, rows: int = 1, columns: int = 1, **
 
 
 def plain_numbers(*of_axes: Axis) -> None:
-    """Write the numbers of logarithmic axes as 0.01 and 1,000; where powers of ten are few, 2 and 5 too."""
+    """Write the numbers of logarithmic axes as 0.01 and 1,000; where powers of ten are few, some between them too."""
     for axis in of_axes:
         axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
         axis.set_minor_formatter(FuncFormatter(functools.partial(_between_powers, axis)))
@@ -116,8 +116,8 @@ def _plain(value: float) -> str:
 
 def _between_powers(axis: Axis, value: float, place: int | None = None) -> str:
     low, high = axis.get_view_interval()
-    is_round = f"{value:.0e}"[0] in "25"
-    return _plain(value) if is_round and high < FEW_POWERS * low else ""
+    shown = "23457" if high < 10 * low else "25" if high < FEW_POWERS * low else ""
+    return _plain(value) if f"{value:.0e}"[0] in shown else ""
 
 
 def legend_below(figure: Figure) -> None:

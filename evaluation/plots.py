@@ -76,10 +76,12 @@ def draw_quality_against_time(comparison: Comparison, looks: Mapping[str, Look],
     """The test metric with its interval against the minutes until the best epoch."""
     figure, panels = make_figure(5.4, 3.0)
     axes = panels[0][0]
+    is_cut = False
     for row in comparison.rows:
         if row.seconds_to_best is not None:
             value, look = row.cells[metric].value, looks[row.name]
             minutes = max(row.seconds_to_best / SECONDS_PER_MINUTE, LEAST_MINUTES)
+            is_cut |= minutes == LEAST_MINUTES
             marks = {"fmt": look.marker, "color": look.colour, "markersize": 5.5, "capsize": 4}
             axes.errorbar(minutes, value.mean, yerr=_errors([value]), label=row.name, **marks)
     for bound in comparison.bounds:
@@ -87,7 +89,7 @@ def draw_quality_against_time(comparison: Comparison, looks: Mapping[str, Look],
     axes.set_xscale("log")
     plain_numbers(axes.xaxis)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"minutes until the best epoch, at least {LEAST_MINUTES:g}")
+    axes.set_xlabel("minutes until the best epoch" + (f", at least {LEAST_MINUTES:g}" if is_cut else ""))
     axes.set_ylabel(metric)
     legend_below(figure)
     return figure
