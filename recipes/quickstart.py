@@ -4,7 +4,7 @@ Run:       python -m evaluation.run recipes/quickstart.py
 Expected:  NDCG@10 SASRec-Softmax 0.30, gSASRec 0.30, SASRec 0.23, BERT4Rec 0.08 (not at its end), MF-BPR 0.04,
            Popularity 0.03; a Markov chain 0.32: transitions are arbitrary here, and counting learns them best; the
            Oracle, which no model can beat, 0.42
-Duration:  7 minutes on two CPU cores, 10 beside other work (9 minutes of processor time)
+Duration:  5 minutes on two CPU cores, twice that beside other work
 """
 
 from dataclasses import replace
