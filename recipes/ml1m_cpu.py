@@ -7,7 +7,7 @@ logits at the prior (`prior_start`); training ends when 10 epochs bring nothing,
 latest. So the paper's numbers stand beside ours as a mark, not as what must come out.
 
 Run:       python -m evaluation.run recipes/ml1m_cpu.py
-Expected:  NDCG@10 gSASRec 0.159, SASRec-Softmax 0.154, Markov chain 0.126, BERT4Rec 0.123, SASRec 0.112, MF-BPR 0.037,
+Expected:  NDCG@10 gSASRec 0.159, SASRec-Softmax 0.154, Markov chain 0.126, BERT4Rec 0.123, SASRec 0.112, MF-BPR 0.038,
            Popularity 0.018 (results/ml1m_cpu)
 Duration:  35 minutes on two CPU cores, half of them with other work beside it: BERT4Rec 15, each of the others 3 to 6
 """
