@@ -85,9 +85,11 @@ def _show(models: dict[str, Any], load: list[float], arguments: argparse.Namespa
     from evaluation.growth import growth_table
     from evaluation.layout import as_text
 
+    if not models:
+        return
     if arguments.json:
         print(json.dumps({"models": models, "load_average": load}, indent=2))
-    elif models:
+    else:
         print(as_text(growth_table(models) if arguments.growth else _table(models)), end="")
         print(f"\nload average before: {', '.join(map(str, load))}")
 

@@ -155,8 +155,14 @@ def as_records(table: Table) -> dict[str, Any]:
 
 def as_csv(table: Table) -> str:
     """For a spreadsheet: the header and the texts of the cells."""
-    buffer, found = io.StringIO(), as_records(table)
-    csv.writer(buffer, lineterminator="\n").writerows([found["header"], *found["lines"]])
+    found = as_records(table)
+    return csv_of(found["header"], found["lines"])
+
+
+def csv_of(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
+    """Lines as comma-separated values."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([header, *lines])
     return buffer.getvalue()
 
 

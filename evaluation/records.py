@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
 from typing import Any
 
 from evaluation.comparison import Cell, Comparison, Row
-from evaluation.layout import as_latex, as_markdown
+from evaluation.layout import as_latex, as_markdown, csv_of
 from evaluation.tables import caption, differences_table, main_table, paper_table
 
 
@@ -23,7 +21,7 @@ def as_csv(comparison: Comparison) -> str:
         for row in [*comparison.rows, *comparison.bounds]
         for metric, cell in row.cells.items()
     ]  # fmt: skip
-    return _csv(header, lines)
+    return csv_of(header, lines)
 
 
 def significance_csv(comparison: Comparison) -> str:
@@ -43,7 +41,7 @@ def significance_csv(comparison: Comparison) -> str:
                     comparison.family_size, comparison.is_significant(cell), test.effect_size, test.wins, test.ties,
                     test.losses, cell.detectable,
                 ])  # fmt: skip
-    return _csv(header, lines)
+    return csv_of(header, lines)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
@@ -83,11 +81,3 @@ def all_files(comparison: Comparison) -> dict[str, str]:
         "table.csv": as_csv(comparison),
         "significance.csv": significance_csv(comparison),
     }
-
-
-def _csv(header: list[str], lines: list[list[object]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    return buffer.getvalue()

@@ -143,7 +143,7 @@ class Series:
 
 
 def find_series(contest: Contest) -> list[Series]:
-    """Losses that a run has with at least two numbers of negatives, and with nothing else that varies."""
+    """Losses with at least two numbers of negatives, each once: where one comes twice, something else varies too."""
     found: dict[tuple[str, str], list[Contestant]] = {}
     for model in contest.contestants:
         if model.settings.get("class") == "Trained" and "num_negatives" in model.settings["loss"]:

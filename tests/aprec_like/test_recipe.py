@@ -164,7 +164,10 @@ class Sharp(GBCE):
 recipe = Recipe(TextFile("data.txt"), {"Sharp": Trained(SASRec(), Sharp(4, 0.5), Training())})
 """
     (tmp_path / "own.py").write_text(first_line + own)
-    assert describe(load_recipe(tmp_path / "own.py").models["Sharp"])["loss"]["temperature"] == 0.5
+    trained = load_recipe(tmp_path / "own.py").models["Sharp"]
+    assert describe(trained)["loss"]["temperature"] == 0.5
+    # What annotations are is for the recipe to say, not for the module that runs it.
+    assert type(trained.loss).__annotations__ == {"temperature": "float" if first_line else float}
 
 
 def test_a_metric_stands_once():
