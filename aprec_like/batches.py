@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import MASK, PADDING, Array, Interactions
-
-Tensor = Any
-"""A `tf.Tensor`; TensorFlow ships no types."""
-
+from aprec_like.interactions import MASK, PADDING, Interactions
+from aprec_like.types import Array, Tensor
 
 COST_OF_A_PIECE = 600
 """Positions of padding that a step computes in about the time that one more piece costs it on a CPU."""
@@ -227,57 +224,70 @@ def _in_pieces(users: Tensor, inputs: Tensor, targets: Tensor, num_pieces: int, 
     return Batch(tuple(pieces), tf.gather(users, places), tf.gather(targets, places), places)
 
 
-def steps_per_epoch(num_cases: int, batch_size: int, max_steps: int) -> int:
-    """Whole batches of distinct cases, at most `max_steps`; of fewer cases than `batch_size`, one batch of them all."""
-    return min(max_steps, max(1, num_cases // batch_size))
+@dataclass(frozen=True)
+class BatchSettings:
+    """How training cases become batches.
+
+    Args:
+        batch_size: cases per batch.
+        max_steps: an epoch is one pass over the cases, but no more batches than this.
+        with_replacement: sample the cases of every batch with replacement instead of passing over them.
+        num_pieces: pieces of similar length per batch; `None` chooses by cost, STATIC gives all batches one shape.
+    """
+
+    batch_size: int
+    max_steps: int
+    with_replacement: bool = False
+    num_pieces: int | None = None
+
+
+def num_steps_per_epoch(num_cases: int, settings: BatchSettings) -> int:
+    """Whole batches of distinct cases, at most `max_steps`; with fewer cases than a batch, one batch of them all."""
+    return min(settings.max_steps, max(1, num_cases // settings.batch_size))
 
 
 def make_batches(
-    train: Interactions,
-    examples: Examples,
-    batch_size: int,
-    max_steps: int,
-    seed: int,
-    *,
-    with_replacement: bool = False,
-    first_epoch: int = 0,
-    first_step: int = 0,
-    num_pieces: int | None = None,
+    train: Interactions, examples: Examples, settings: BatchSettings, seed: int, *, start: tuple[int, int] = (0, 0)
 ) -> tf.data.Dataset:
     """Endless batches, one epoch after the other, each epoch in a fresh random order of the cases.
 
-    Batch i of epoch e is a pure function of (seed, e, i), so that a run can go on from any step of any epoch.
-    Everything is gathered in the graph from flat arrays; nothing is done in Python per user or per batch. Cases left
-    over after the last whole batch sit the epoch out. With replacement, every batch draws its cases anew instead.
-    A batch comes in `num_pieces` pieces of similar length, by default as many as pay; STATIC gives it the one shape
-    that XLA needs.
+    Batch i of epoch e is a pure function of (seed, e, i), so a run can resume from any step of any epoch. Everything is
+    gathered in the graph from flat arrays; nothing is done in Python per user or per batch. Cases left over after the
+    last whole batch of an epoch are skipped.
+
+    Args:
+        train: the training interactions.
+        examples: how they become inputs and targets.
+        settings: size, order and shape of batches.
+        seed: of everything random.
+        start: number of the first epoch and of the first step in it, both from 0.
     """
     cases = examples.cases(train)
     if len(cases) == 0:
         raise InputError("training needs a user with at least two training interactions. Received: none")
-    steps = steps_per_epoch(len(cases), batch_size, max_steps)
-    batch_size = min(batch_size, len(cases))
-    num_pieces = examples.num_pieces(train, batch_size) if num_pieces is None else num_pieces
+    num_steps = num_steps_per_epoch(len(cases), settings)
+    batch_size = min(settings.batch_size, len(cases))
+    num_pieces = examples.num_pieces(train, batch_size) if settings.num_pieces is None else settings.num_pieces
     all_cases = tf.constant(cases)
     data = FlatSequences(tf.constant(train.items), tf.constant(train.offsets))
 
     def cases_of_epoch(epoch: Tensor) -> tf.data.Dataset:
         epoch_seed = [tf.constant(seed, tf.int64), epoch]
-        if with_replacement:
-            shape = [steps * batch_size]
+        if settings.with_replacement:
+            shape = [num_steps * batch_size]
             drawn = tf.random.stateless_uniform(shape, epoch_seed, maxval=len(cases), dtype=tf.int64, alg="philox")
             chosen = tf.gather(all_cases, drawn)
         else:
             chosen = tf.random.experimental.stateless_shuffle(all_cases, seed=epoch_seed, alg="philox")
-        batches = tf.reshape(chosen[: steps * batch_size], [steps, batch_size])
-        seeds = tf.stack(
-            [tf.fill([steps], tf.constant(seed, tf.int64)), epoch * steps + tf.range(steps, dtype=tf.int64)], axis=1
-        )
+        batches = tf.reshape(chosen[: num_steps * batch_size], [num_steps, batch_size])
+        numbers = epoch * num_steps + tf.range(num_steps, dtype=tf.int64)
+        seeds = tf.stack([tf.fill([num_steps], tf.constant(seed, tf.int64)), numbers], axis=1)
         return tf.data.Dataset.from_tensors((batches, seeds)).unbatch()
 
-    def batch(cases: Tensor, seed: Tensor) -> Batch:
+    def make_batch(cases: Tensor, seed: Tensor) -> Batch:
         return examples.make(data, cases, seed, num_pieces)
 
+    first_epoch, first_step = start
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
     chosen = epochs.flat_map(cases_of_epoch).skip(first_step)
-    return chosen.map(batch, num_parallel_calls=2, deterministic=True).prefetch(4)
+    return chosen.map(make_batch, num_parallel_calls=2, deterministic=True).prefetch(4)

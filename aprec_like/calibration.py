@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from aprec_like.interactions import PADDING, Array
+from aprec_like.interactions import PADDING
+from aprec_like.types import Array
 
 if TYPE_CHECKING:
     from aprec_like.losses import BinaryLoss

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
 from aprec_like.splits import HeldOut
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

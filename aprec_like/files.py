@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -76,3 +77,9 @@ def remove_parts(folder: Path) -> None:
     with storage_errors(folder):
         for part in folder.rglob(f"{PART_PREFIX}*"):
             part.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions, offsets_of
+from aprec_like.interactions import Interactions, offsets_of
+from aprec_like.types import Array
 
 
 class Filter(ABC):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from aprec_like.types import Array
 
 PADDING = -1
 """Stands where a padded sequence has no item; real items are numbered from 0."""

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Tensor
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
+from aprec_like.types import Tensor
 
 TRIES = 8
 """How many items are drawn at once for a negative that may be rejected: a second turn is rarely needed."""

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import Tensor
+from aprec_like.types import Tensor
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import sys
 import traceback
 import types
@@ -17,84 +16,17 @@ from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from aprec_like.filters import Filter, filtered
 from aprec_like.interactions import Interactions
-from aprec_like.losses import BPR, GBCE, BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
 from aprec_like.metrics import NDCG, Metric, Recall
-from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Oracle, SASRec
-from aprec_like.negatives import Negatives
-from aprec_like.optimizers import Adagrad
+from aprec_like.models import CountingModel, Oracle
+from aprec_like.presets import MFBPR, gSASRec
+from aprec_like.settings import check_type
 from aprec_like.splits import AsGiven, LeaveOneOut, SplitRule
-from aprec_like.training import Training
+from aprec_like.training.settings import Trained
+
+__all__ = ["MFBPR", "Evaluation", "Recipe", "Trained", "gSASRec", "load_recipe", "sampled_name"]
 
 Numbers = Mapping[str, Mapping[str, float]]
 """Values of metrics by the name of a model."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A network to train.
-
-    Args:
-        model: its architecture.
-        loss: what training minimises.
-        training: how.
-        negatives: the law of the negatives, for sampled losses.
-        prior_start: add a trainable number to every logit, started where the logit of an item of which nothing is
-            known belongs. It changes no ranking; without it gBCE spends its first epochs pushing all scores down.
-            Not in the paper.
-    """
-
-    model: NeuralModel
-    loss: SampledLoss | FullLoss
-    training: Training
-    negatives: Negatives = field(default_factory=Negatives)
-    prior_start: bool = False
-
-    def __post_init__(self) -> None:
-        _check_type("Trained", "model", self.model, NeuralModel)
-        _check_type("Trained", "loss", self.loss, (SampledLoss, FullLoss))
-        _check_type("Trained", "training", self.training, Training)
-        _check_type("Trained", "negatives", self.negatives, Negatives)
-        if self.prior_start and not isinstance(self.loss, BinaryLoss):
-            raise ValueError(f"Trained needs a binary loss, such as GBCE, for prior_start. Received: {self.loss}")
-        if self.prior_start and self.negatives.by_popularity:
-            raise ValueError("Trained with prior_start needs uniform negatives: others have no known prior")
-        if self.negatives.by_popularity and isinstance(self.loss, SampledSoftmax) and self.loss.is_corrected:
-            raise ValueError(
-                "Trained with a corrected SampledSoftmax needs uniform negatives: the correction is theirs"
-            )
-
-
-def gSASRec(
-    training: Training,
-    num_negatives: int = 256,
-    calibration: float = 0.75,
-    *,
-    prior_start: bool = False,
-    **architecture: Any,
-) -> Trained:
-    """SASRec with gBCE, short for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
-    loss = GBCE(num_negatives, calibration)
-    return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
-
-
-def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, learning_rate: float = 0.05) -> Trained:
-    """Matrix factorisation with the BPR loss as the gSASRec paper ran it (LightFM's defaults).
-
-    Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets
-    learned, no validation. LightFM moves after every single interaction and adds squared gradients to 1; a mean over
-    a batch makes gradients `batch_size` times smaller, so the accumulator starts at 1 / batch_size^2 instead. An item
-    that a user had several times is learned once, as by LightFM; to the popularity of negatives each time counts.
-    """
-    training = Training(
-        batch_size=batch_size,
-        max_steps_per_epoch=sys.maxsize,
-        max_epochs=epochs,
-        early_stopping=None,
-        optimizer=Adagrad(learning_rate, initial_accumulator=batch_size**-2),
-        learns_validation_targets=True,
-    )
-    negatives = Negatives(by_popularity=True, reject_history=True)
-    return Trained(MatrixFactorisation(embedding_dim), BPR(1), training, negatives)
 
 
 @dataclass(frozen=True)
@@ -117,7 +49,7 @@ class Evaluation:
         if not self.metrics:
             raise ValueError("Evaluation needs at least one metric. Received: none")
         for metric in self.metrics:
-            _check_type("Evaluation", "metrics", metric, Metric)
+            check_type("Evaluation", "metrics", metric, Metric)
         if len(set(self.metrics)) < len(self.metrics):
             raise ValueError(f"Evaluation needs each metric once. Received: {', '.join(map(str, self.metrics))}")
         if self.depth < 1:
@@ -162,19 +94,19 @@ class Recipe:
     literature: Numbers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_type("Recipe", "dataset", self.dataset, Dataset)
-        _check_type("Recipe", "split", self.split, SplitRule)
+        check_type("Recipe", "dataset", self.dataset, Dataset)
+        check_type("Recipe", "split", self.split, SplitRule)
         for kept in self.filters:
-            _check_type("Recipe", "filters", kept, Filter)
+            check_type("Recipe", "filters", kept, Filter)
         if self.filters and isinstance(self.split, AsGiven):
             raise ValueError("Recipe can't filter data that came split: AsGiven counts in the unfiltered sequences")
-        _check_type("Recipe", "evaluation", self.evaluation, Evaluation)
+        check_type("Recipe", "evaluation", self.evaluation, Evaluation)
         if not self.models:
             raise ValueError("Recipe needs at least one model. Received: none")
         for name, model in self.models.items():
             if not isinstance(name, str) or not name.strip() or not name.isprintable():
                 raise ValueError(f"Recipe needs printable names of models. Received: {name!r}")
-            _check_type("Recipe", f"models[{name!r}]", model, (Trained, CountingModel))
+            check_type("Recipe", f"models[{name!r}]", model, (Trained, CountingModel))
             if isinstance(model, Oracle) and model.dataset != self.dataset:
                 raise ValueError(
                     f"Recipe needs {name!r} to be the Oracle of its own dataset. Received: {model.dataset}"
@@ -198,22 +130,6 @@ class Recipe:
         if interactions.num_items < 2:
             raise InputError(f"ranking needs at least 2 items. Received: {interactions.num_items}")
         return interactions
-
-
-def describe(value: Any) -> Any:
-    """Settings as plain JSON values: a dataclass becomes a dict that starts with the name of its class."""
-    if isinstance(value, Metric):
-        return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {"class": type(value).__name__, **fields}
-    if isinstance(value, Mapping):
-        return {str(key): describe(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [describe(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"A setting must be a number, a text, a dataclass or a collection of them. Received: {value!r}")
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -263,11 +179,3 @@ def _place(path: Path, error: Exception) -> str:
 def _message(error: Exception) -> str:
     message = " ".join(str(error).split()) or "no message"
     return message if type(error) in (ValueError, InputError) else f"{type(error).__name__}: {message}"
-
-
-def _check_type(owner: str, name: str, value: Any, kind: type | tuple[type, ...]) -> None:
-    if not isinstance(value, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        received = f"the class {value.__name__}, not an instance of it" if isinstance(value, type) else repr(value)
-        raise TypeError(f"{owner} needs {name} to be a {wanted}. Received: {received}")

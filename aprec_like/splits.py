@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from aprec_like.datasets.presplit import TRAIN_LENGTH, VALIDATION_LENGTH
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Histories, Interactions, digest_of
+from aprec_like.interactions import Histories, Interactions, digest_of
+from aprec_like.types import Array
+
+TRAIN_LENGTH, VALIDATION_LENGTH = "train_length", "validation_length"
+"""Columns of users: how many of their interactions are for training, and how many are known when validating (-1: the
+user has no validation target)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluation.command import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
 
 Measured = dict[str, float]
 
@@ -82,8 +82,8 @@ def main() -> int:
 
 
 def _show(models: dict[str, Any], load: list[float], arguments: argparse.Namespace) -> None:
-    from evaluation.growth import growth_table
-    from evaluation.layout import as_text
+    from evaluation.benchmarking.sizes import growth_table
+    from evaluation.table import as_text
 
     if not models:
         return
@@ -98,10 +98,10 @@ def _grow(measured: dict[str, Any], recipe: Any, names: list[str], arguments: ar
     """Measure the cost of a step of every trained model at all sizes; returns whether any measurement failed."""
     from aprec_like.errors import InputError
     from aprec_like.recipe import Trained
-    from evaluation.documents import write_text
-    from evaluation.drawing import save
-    from evaluation.growth import draw_growth, growth_table, sizes_for
-    from evaluation.layout import as_markdown
+    from evaluation.benchmarking.sizes import draw_growth, growth_table, sizes_for
+    from evaluation.figures.style import save
+    from evaluation.results.files import write_text
+    from evaluation.table import as_markdown
 
     has_failed = False
     trained = [name for name in names if isinstance(recipe.models[name], Trained)]
@@ -131,10 +131,10 @@ def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | Non
 
     Naive code runs as a plain script would, without the settings of the allocator that are ours.
     """
-    from evaluation.worker import environment_for
+    from evaluation.running.worker import environment_for
 
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.measure", json.dumps(options)],
+        [sys.executable, "-m", "evaluation.benchmarking.worker", json.dumps(options)],
         stdout=subprocess.PIPE,
         env=os.environ.copy() if is_naive else environment_for(os.environ),
         check=False,
@@ -144,7 +144,7 @@ def _measured(options: dict[str, Any], is_naive: bool = False) -> Measured | Non
 
 def _measure_models(models: dict[str, Any], recipe: Path, names: list[str], data_dir: Path, steps: int) -> bool:
     """Make all measurements of the models; returns whether any failed."""
-    from evaluation.measure import KINDS
+    from evaluation.benchmarking.worker import KINDS
 
     has_failed = False
     for name in names:
@@ -188,7 +188,7 @@ def _add_shares(measured: Measured) -> None:
 
 
 def _table(models: dict[str, Measured]) -> Any:
-    from evaluation.layout import Table
+    from evaluation.table import Table
 
     columns = {
         "Step, s": ("step_seconds", "{:.3f}"),

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.command import DONE, EXIT_CODES, FAILED, run_command
+from evaluation.cli import DONE, EXIT_CODES, FAILED, run_command
 
 if TYPE_CHECKING:
-    from evaluation.comparison import Comparison, Rules
-    from evaluation.contestants import Contest
-    from evaluation.layout import Table
+    from evaluation.analysis.comparison import Comparison, Rules
+    from evaluation.results.load import Contest
+    from evaluation.table import Table
 
 EXAMPLES = """examples:
   compare results/ml1m_gsasrec                                  the table of a run
@@ -108,9 +108,9 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """Print the comparison that the command line asks for."""
     arguments = parse_arguments()
-    from evaluation.comparison import Rules, compare_models
-    from evaluation.contestants import read_contest
-    from evaluation.store import RunFolder
+    from evaluation.analysis.comparison import Rules, compare_models
+    from evaluation.results.load import read_contest
+    from evaluation.results.store import RunFolder
 
     rules = Rules(arguments.baseline, arguments.test, arguments.correction, arguments.alpha)
     runs = [RunFolder(path) for path in arguments.runs]
@@ -127,7 +127,7 @@ def main() -> int:
 def _with_imports(contest: Contest, paths: list[Path]) -> Contest:
     from dataclasses import replace
 
-    from evaluation.trec import import_results
+    from evaluation.results.trec import import_results
 
     for path in paths:
         contest = replace(contest, contestants=[*contest.contestants, import_results(path, contest)])
@@ -138,9 +138,9 @@ def _further_tables(
     contests: list[Contest], comparisons: list[Comparison], rules: Rules, arguments: argparse.Namespace
 ) -> tuple[list[Table], bool]:
     """The tables that options ask for, and whether all published numbers were met."""
-    from evaluation import findings
-    from evaluation.ladder import ladder_table
-    from evaluation.time_to_quality import time_table
+    from evaluation.analysis import breakdown as findings
+    from evaluation.analysis.ladder import ladder_table
+    from evaluation.analysis.time_to_quality import time_table
 
     tables, is_right = [], True
     for contest, comparison in zip(contests, comparisons, strict=True):
@@ -171,9 +171,9 @@ def _further_tables(
 
 
 def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: Any) -> None:
-    from evaluation import plots
-    from evaluation.drawing import save
-    from evaluation.store import encode_name
+    from evaluation.figures import results as plots
+    from evaluation.figures.style import save
+    from evaluation.results.store import encode_name
 
     path = folder / f"{encode_name(contest.title)}-{kind}-{encode_name(metric)}.pdf"
     draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
@@ -182,8 +182,8 @@ def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: An
 
 
 def _export(contests: list[Contest], folder: Path) -> None:
-    from evaluation.store import encode_name
-    from evaluation.trec import export_results
+    from evaluation.results.store import encode_name
+    from evaluation.results.trec import export_results
 
     for contest in contests:
         for path in export_results(contest, folder if len(contests) == 1 else folder / encode_name(contest.title)):
@@ -191,9 +191,9 @@ def _export(contests: list[Contest], folder: Path) -> None:
 
 
 def _print(comparisons: list[Comparison], tables: list[Table], arguments: argparse.Namespace) -> None:
-    from evaluation import records
-    from evaluation.layout import RENDERERS, as_csv, as_records
-    from evaluation.tables import side_by_side
+    from evaluation.analysis import unrounded as records
+    from evaluation.analysis.main_table import side_by_side
+    from evaluation.table import RENDERERS, as_csv, as_records
 
     if arguments.format == "json":
         found = [records.as_json(comparison) for comparison in comparisons]
@@ -209,7 +209,7 @@ def _print(comparisons: list[Comparison], tables: list[Table], arguments: argpar
 
 def _differences(comparisons: list[Comparison], kind: str) -> Iterator[Table]:
     """Every difference in detail; a paper's table does without."""
-    from evaluation.tables import differences_table
+    from evaluation.analysis.main_table import differences_table
 
     if kind != "latex":
         yield from (differences_table(comparison) for comparison in comparisons)

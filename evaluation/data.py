@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.command import DONE, EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, run_command
 
 
 def parse_arguments() -> argparse.Namespace:

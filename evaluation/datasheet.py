@@ -10,8 +10,9 @@ from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, Parquet
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
 from aprec_like.errors import InputError
 from aprec_like.filters import is_repeat
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
 from aprec_like.splits import leakage_of_leave_one_out
+from aprec_like.types import Array
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
 NUM_POPULAR = 5
@@ -89,7 +90,7 @@ def _dataset_of(path: Path, columns: dict[str, str | None]) -> Dataset:
 
 
 def _named(path: Path, columns: dict[str, str | None], separator: str) -> dict[str, str | None]:
-    from aprec_like.datasets.tables import read_header
+    from aprec_like.datasets.table_files import read_header
 
     return _guessed(path, columns, read_header(path, separator))
 
@@ -141,8 +142,8 @@ def _memory(sizes: Sizes) -> str:
     from aprec_like.losses import GBCE, Softmax
     from aprec_like.models import BERT4Rec, SASRec
     from aprec_like.recipe import Trained
-    from aprec_like.training import Training
-    from evaluation.plan import predict_memory
+    from aprec_like.training.settings import Training
+    from evaluation.running.plan import predict_memory
 
     paper = {
         "gSASRec": Trained(SASRec(), GBCE(num_negatives=256, calibration=0.75), Training(batch_size=128)),

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from aprec_like.errors import InputError
-from evaluation.command import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
 
 TOLERANCE = 1e-5
 
@@ -32,7 +32,7 @@ def main() -> int:
     """Compare with the files that the command line names."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.golden import compare, read_vectors, relative_error
+    from evaluation.parity_vectors import compare, read_vectors, relative_error
 
     vectors = [read_vectors(path) for path in arguments.files]
     is_equal = True

@@ -18,9 +18,10 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Histories
-from evaluation.command import DONE, EXIT_CODES, import_tensorflow, run_command
-from evaluation.store import RunFolder
+from aprec_like.interactions import Histories
+from aprec_like.types import Array
+from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, run_command
+from evaluation.results.store import RunFolder
 
 if TYPE_CHECKING:
     from aprec_like.models import Scorer
@@ -62,15 +63,15 @@ def main() -> int:
     """Print the recommendations that the command line asks for."""
     arguments = parse_arguments()
     from aprec_like.datasets.download import default_data_dir
-    from evaluation.restore import settings_of
+    from evaluation.results.load_split import settings_of
 
     run = RunFolder(arguments.run)
     settings = settings_of(run)
     catalogue = run.read_items()
     history = find_items(catalogue, arguments.items)
     import_tensorflow()
-    from evaluation.lab import probability_of
-    from evaluation.scoring import finished_folder, load_scorer
+    from evaluation.analysis.calibration import probability_of
+    from evaluation.results.scorer import finished_folder, load_scorer
 
     folder = finished_folder(run, arguments.model, arguments.seed)
     scorer = load_scorer(run, arguments.model, arguments.seed, arguments.data or default_data_dir())

@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.command import DONE, EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, run_command
 
 if TYPE_CHECKING:
-    from aprec_like.interactions import Array
-    from evaluation.comparison import Comparison
-    from evaluation.contestants import Contest
-    from evaluation.figures import Illustration
-    from evaluation.lab import Subject
-    from evaluation.layout import Table
-    from evaluation.page import Html
+    from aprec_like.types import Array
+    from evaluation.analysis.calibration import Subject
+    from evaluation.analysis.comparison import Comparison
+    from evaluation.figures.all_figures import Illustration
+    from evaluation.page.html import Html
+    from evaluation.results.load import Contest
+    from evaluation.table import Table
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -49,11 +49,11 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """Write figures and page."""
     arguments = parse_arguments()
-    from evaluation.comparison import compare_models
-    from evaluation.contestants import read_contest
-    from evaluation.figures import illustrate, write_figures
-    from evaluation.lab import calibration_table, read_subjects
-    from evaluation.store import RunFolder
+    from evaluation.analysis.calibration import calibration_table, read_subjects
+    from evaluation.analysis.comparison import compare_models
+    from evaluation.figures.all_figures import illustrate, write_figures
+    from evaluation.results.load import read_contest
+    from evaluation.results.store import RunFolder
 
     run = RunFolder(arguments.run)
     contest = read_contest([run])
@@ -76,7 +76,7 @@ def main() -> int:
 def _truths(contest: Contest, subjects: Sequence[Subject]) -> Mapping[str, Array] | None:
     """The true probabilities, if they can be had: a page without them is better than none."""
     from aprec_like.errors import InputError
-    from evaluation.lab import read_truths
+    from evaluation.analysis.calibration import read_truths
 
     try:
         return read_truths(contest, subjects)
@@ -89,8 +89,9 @@ def make_page(
     contest: Contest, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
 ) -> str:
     """The page of a run."""
-    from evaluation import cards, sections
-    from evaluation.page import figures, joined, table_of, whole_page
+    from evaluation.page import data_and_models as cards
+    from evaluation.page import sections
+    from evaluation.page.html import figures, joined, table_of, whole_page
 
     def drawn(section: str) -> Html:
         return figures([one for one in illustrations if one.section == section])
@@ -116,11 +117,11 @@ def make_page(
 
 
 def _truth_table(contest: Contest) -> Table:
-    from evaluation.layout import Table
+    from evaluation.table import Table
 
     import_tensorflow()
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each network is traced once, which it takes for a loop
-    from evaluation.scoring import full_gaps
+    from evaluation.analysis.truth import full_gaps
 
     lines = [
         [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}"]

@@ -10,7 +10,7 @@ import math
 import sys
 from pathlib import Path
 
-from evaluation.command import EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -66,7 +66,7 @@ def main() -> int:
     """Run the recipe that the command line names."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.runner import run
+    from evaluation.running.run_recipe import run
 
     return run(arguments)
 

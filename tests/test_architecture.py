@@ -1,4 +1,4 @@
-"""The rooms of the house and who may enter which."""
+"""The order of folders: a module imports from its own folder and from those listed before it, never from later ones."""
 
 import ast
 import subprocess
@@ -9,24 +9,47 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-LIBRARY = [
-    "errors", "files", "interactions", "metrics", "datasets", "filters", "splits", "candidates", "batches", "negatives",
-    "chunks", "losses", "logits", "models", "objective", "scan", "ranking", "calibration", "optimizers", "checkpoints",
-    "training_state", "session", "training", "recipe",
-]  # fmt: skip
-EVALUATION = [
-    "command", "documents", "store", "lock", "stopping", "significance", "contestants", "trec", "comparison", "layout",
-    "tables", "records", "findings", "ladder", "time_to_quality", "restore", "lab", "drawing", "plots", "sweeps",
-    "calibration_plots", "figures", "citations", "page", "cards", "sections", "environment", "progress", "smoke",
-    "scoring", "plan", "datasheet", "golden", "experiment", "worker", "growth", "subjects", "output_layer", "measure",
-    "preparation", "runner",
-]  # fmt: skip
-COMMANDS = ["run", "compare", "benchmark", "parity", "data", "report", "recommend"]
-ORDER = [f"aprec_like.{room}" for room in LIBRARY] + [f"evaluation.{room}" for room in EVALUATION + COMMANDS]
+LEVELS = (
+    ("aprec_like: types errors files",),
+    ("aprec_like: interactions", "aprec_like/metrics"),
+    ("aprec_like: splits filters settings candidates",),
+    ("aprec_like/datasets",),
+    ("aprec_like: devices batches negatives optimizers calibration", "aprec_like/losses", "aprec_like/models"),
+    ("aprec_like/ranking",),
+    ("aprec_like/training",),
+    ("aprec_like: presets recipe",),
+    ("evaluation: cli table",),
+    ("evaluation/results",),
+    ("evaluation/analysis",),
+    ("evaluation/figures",),
+    ("evaluation/page",),
+    ("evaluation/running", "evaluation/benchmarking"),
+    ("evaluation: benchmark compare data datasheet parity parity_vectors recommend report run",),
+)
+"""Folders, and the loose modules of the two packages, from the bottom to the top."""
+
+OURS = ("aprec_like", "evaluation", "recipes", "tests")
+MAX_FILES_PER_FOLDER = 16
+MAX_LINES_PER_FILE = 300
+
+
+def _rooms() -> dict[str, int]:
+    """The level of every folder and loose module."""
+    found = {}
+    for level, rooms in enumerate(LEVELS):
+        for room in rooms:
+            package, _, modules = room.partition(": ")
+            for name in [f"{package}/{module}" for module in modules.split()] or [package]:
+                found[name] = level
+    return found
+
+
+ROOMS = _rooms()
+FILES = sorted(path for package in ("aprec_like", "evaluation") for path in (ROOT / package).rglob("*.py"))
 
 
 def room_of(module: str) -> str:
-    return ".".join(module.split(".")[:2])
+    return "/".join(module.split(".")[:2])
 
 
 def imports_of(path: Path) -> set[str]:
@@ -40,30 +63,50 @@ def imports_of(path: Path) -> set[str]:
             names = [f"{base}.{alias.name}" for alias in node.names] if base in ("aprec_like", "evaluation") else [base]
         else:
             continue
-        found |= {room_of(name) for name in names if name.split(".")[0] in ("aprec_like", "evaluation", "recipes")}
+        found |= {
+            room_of(name) for name in names if name.split(".")[0] in ("aprec_like", "evaluation", "recipes", "tests")
+        }
     return found
 
 
-FILES = sorted(path for package in ("aprec_like", "evaluation") for path in (ROOT / package).rglob("*.py"))
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_imports_only_what_stands_before_it(path):
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    room = room_of(module.removesuffix(".__init__"))
-    if "." not in room:
-        assert imports_of(path) == set()
+def test_a_module_imports_only_from_its_own_level_and_those_below(path):
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    room = room_of(module)
+    imported = imports_of(path) - {room, "aprec_like", "aprec_like/__version__"}
+    if room in ("aprec_like", "evaluation"):
+        assert imported == set()
         return
-    assert room in ORDER, f"{room} has no place in the order of rooms"
-    for imported in imports_of(path) - {room, "aprec_like.__version__"}:
-        if imported == "aprec_like":
-            continue
-        assert ORDER.index(imported) < ORDER.index(room), f"{room} imports {imported}"
+    assert room in ROOMS, f"{room} has no place in the order of folders"
+    wrong = {name for name in imported if name not in ROOMS or ROOMS[name] > ROOMS[room]}
+    assert wrong == set(), f"{module} imports from above: {wrong}"
 
 
-@pytest.mark.parametrize(
-    "command", [path.stem for path in sorted((ROOT / "evaluation").glob("*.py")) if path.stem in COMMANDS]
-)
+def test_folders_do_not_import_each_other_in_a_circle():
+    """Folders of one level may use each other, but in one direction only."""
+    edges = set()
+    for path in FILES:
+        room = room_of(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+        edges |= {(room, other) for other in imports_of(path) if other != room and other in ROOMS}
+    assert {edge for edge in edges if edge[::-1] in edges} == set()
+
+
+def test_no_folder_has_more_than_sixteen_modules():
+    folders = {path.parent for path in FILES}
+    counts = {str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) - 1 for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > MAX_FILES_PER_FOLDER} == {}
+
+
+def test_no_file_holds_two_rooms_worth_of_code():
+    """A file answers one question; past 300 lines it answers two."""
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
+    assert {path: length for path, length in lengths.items() if length > MAX_LINES_PER_FILE} == {}
+
+
+COMMANDS = ["benchmark", "compare", "data", "parity", "recommend", "report", "run"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_does_not_import_tensorflow(command):
     code = f"""
 import runpy, sys
@@ -79,16 +122,16 @@ assert "tensorflow" not in sys.modules and "keras" not in sys.modules
     assert "usage:" in done.stdout
 
 
-def test_comparing_results_needs_no_tensorflow():
-    code = """
-import sys
-import evaluation.comparison, evaluation.tables, evaluation.compare, aprec_like.metrics
-assert "tensorflow" not in sys.modules and "keras" not in sys.modules
+def test_comparing_and_reporting_need_no_tensorflow():
+    """All of analysis, figures and page but `analysis/truth`, for which models score again."""
+    folders = tuple(f"evaluation/{name}" for name in ("results/store", "results/load", "analysis", "figures", "page"))
+    paths = [str(path.relative_to(ROOT).with_suffix("")) for path in FILES]
+    modules = [path.replace("/", ".") for path in paths if path.startswith(folders)]
+    code = f"""
+import importlib, sys
+for module in {sorted({*modules} - {"evaluation.analysis.truth"})!r} + ["evaluation.compare", "evaluation.report"]:
+    importlib.import_module(module)
+    assert "tensorflow" not in sys.modules and "keras" not in sys.modules, module
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_no_file_holds_two_rooms_worth_of_code():
-    """A file answers one question; past 300 lines it answers two."""
-    assert {str(path): length for path in FILES if (length := len(path.read_text().splitlines())) > 300} == {}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aprec_like import datasets, filters, losses, metrics, models, recipe, splits, training
+from aprec_like import datasets, filters, losses, metrics, models, recipe, splits
+from aprec_like.training import loop as training
 
 MODULES = (datasets, filters, losses, metrics, models, recipe, splits)
 README = (Path(__file__).parent.parent / "README.md").read_text()

@@ -12,9 +12,9 @@ import tensorflow as tf
 from aprec_like.models import CountingModel
 from aprec_like.ranking import rank
 from aprec_like.recipe import load_recipe
-from aprec_like.training import train
-from evaluation.plan import describe_plan
-from evaluation.smoke import shrink
+from aprec_like.training.loop import train
+from evaluation.running.plan import describe_plan
+from evaluation.running.smoke import shrink
 
 NOWHERE = Path("no such folder")
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.py"))
@@ -78,10 +78,7 @@ def test_every_network_takes_a_step_and_ranks(path, monkeypatch, tmp_path):
                 continue
             TRIED.add(tried)
             once = replace(model.training, max_epochs=1, max_steps_per_epoch=1, early_stopping=None)
-            outcome = train(
-                model.model, model.loss, once, split, seed=1, negatives=model.negatives, prior_start=model.prior_start
-            )
-            scorer = outcome.scorer
+            scorer = train(replace(model, training=once), split, seed=1).scorer
         ranks = rank(scorer, few, exclude_seen=recipe.evaluation.exclude_seen).ranks
         assert ranks.shape == (64,) and np.all(ranks >= 1), name
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like import training
 from aprec_like.calibration import Predictions, confidence_curve
 from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
@@ -21,11 +20,12 @@ from aprec_like.models import SASRec
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
 from aprec_like.splits import HeldOut
-from evaluation.contestants import read_contest
-from evaluation.lab import read_subjects, read_truths, top_gap
-from evaluation.scoring import full_gaps
-from evaluation.store import RunFolder
-from tests import naive
+from aprec_like.training import loop as training
+from evaluation.analysis.calibration import read_subjects, read_truths, top_gap
+from evaluation.analysis.truth import full_gaps
+from evaluation.benchmarking import naive
+from evaluation.results.load import read_contest
+from evaluation.results.store import RunFolder
 from tests.conftest import interactions_from
 
 ROOT = Path(__file__).parent.parent
@@ -97,9 +97,7 @@ def test_the_fast_step_learns_as_the_naive_one_does_over_five_seeds(monkeypatch)
         monkeypatch.setattr(training, "make_step", make)
         values[name] = []
         for seed in range(1, 6):
-            outcome = training.train(
-                trained.model, trained.loss, settings, split, seed=seed, prior_start=trained.prior_start
-            )
+            outcome = training.train(replace(trained, training=settings), split, seed=seed)
             ranks = rank(outcome.scorer, split.test, exclude_seen=True).ranks
             values[name].append(NDCG(10).per_user(ranks).mean())
     print(values)

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from aprec_like.datasets.base import Dataset, Publication, Sizes
+from aprec_like.datasets.first_users import FirstUsers
 from aprec_like.datasets.gowalla import Gowalla
-from aprec_like.datasets.law import Mixture
 from aprec_like.datasets.movielens import MovieLens1M
 from aprec_like.datasets.movielens_tfds import MovieLens
 from aprec_like.datasets.presplit import PreSplitFolder
-from aprec_like.datasets.published import AmazonVideo, Beauty, Steam
-from aprec_like.datasets.simulated import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
-from aprec_like.datasets.tables import AtomicFile, CSVFile, ParquetFile
+from aprec_like.datasets.review_files import AmazonVideo, Beauty, Steam
+from aprec_like.datasets.simulated.dataset import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
+from aprec_like.datasets.simulated.next_item_law import Mixture
+from aprec_like.datasets.table_files import AtomicFile, CSVFile, ParquetFile
 from aprec_like.datasets.text import TextFile
 
 PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
@@ -39,6 +40,7 @@ __all__ = [
     "Beauty",
     "CSVFile",
     "Dataset",
+    "FirstUsers",
     "Gowalla",
     "Lengths",
     "Mixture",

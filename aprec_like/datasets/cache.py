@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from aprec_like import interactions as interactions_module
-from aprec_like.datasets.download import cache_dir, sha256_of
+from aprec_like.datasets.download import cache_dir
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions
+from aprec_like.files import sha256_of
+from aprec_like.interactions import Interactions
+from aprec_like.types import Array
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
+from aprec_like.types import Array
 
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
 """Texts that are numbers and nothing more: as a number `007` would be another id."""

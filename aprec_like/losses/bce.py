@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from aprec_like.batches import Tensor
 from aprec_like.losses.base import BinaryLoss
+from aprec_like.types import Tensor
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from aprec_like.batches import Tensor
-from aprec_like.chunks import after, chunk_numbers
 from aprec_like.losses.base import FullLoss
+from aprec_like.losses.chunks import after, chunk_numbers
+from aprec_like.types import Tensor
 
 MIN_CHUNK_ITEMS = 64
 """Items of a chunk at the least: thinner matrices multiply slowly."""

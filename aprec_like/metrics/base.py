@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprec_like.interactions import Array
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aprec_like.interactions import Array
 from aprec_like.metrics.base import Metric
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

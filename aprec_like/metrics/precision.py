@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprec_like.interactions import Array
 from aprec_like.metrics.base import CutoffMetric
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

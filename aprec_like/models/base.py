@@ -8,8 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch, Examples, Tensor
-from aprec_like.interactions import Array, Histories, Interactions
+from aprec_like.batches import Batch, Examples
+from aprec_like.interactions import Histories, Interactions
+from aprec_like.types import Array, Tensor
 
 
 class Scorer(ABC):
@@ -46,14 +47,14 @@ class Network(keras.Model):
 
     num_items: int
 
-    logit_offset: Tensor | None = None
+    logit_bias: Tensor | None = None
     """A trainable number added to every logit, where the network was built with one; changes no ranking."""
 
-    def _add_logit_offset(self, start: float | None) -> None:
-        """For constructors: have a `logit_offset` that starts here, or none."""
+    def _add_logit_bias(self, start: float | None) -> None:
+        """For constructors: have a `logit_bias` that starts here, or none."""
         if start is not None:
             initializer = keras.initializers.Constant(start)
-            self.logit_offset = self.add_weight(shape=(), initializer=initializer, name="logit_offset")
+            self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
 
     @abstractmethod
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
@@ -118,13 +119,13 @@ class NeuralModel(ABC):
     embedding_dim: int
 
     @abstractmethod
-    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> Network:
+    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
         """A network with fresh weights, drawn from Keras' global seed.
 
         Args:
             num_items: size of the catalogue.
             num_users: how many users the training data has; for models that learn something of each user.
-            logit_offset: where a trainable number that is added to every logit starts; `None` for none.
+            logit_bias: where a trainable number that is added to every logit starts; `None` for none.
         """
 
     @abstractmethod

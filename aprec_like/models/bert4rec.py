@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import MaskedExamples, Tensor
+from aprec_like.batches import MaskedExamples
 from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.models.transformer import (
@@ -23,6 +23,7 @@ from aprec_like.models.transformer import (
     split_heads,
     stored_rows,
 )
+from aprec_like.types import Tensor
 
 NUM_SPECIAL_ROWS = 3
 """Rows of the item table beyond the items: padding, mask, and one that nothing uses."""
@@ -92,9 +93,9 @@ class BERT4Rec(NeuralModel):
         if not 0 <= self.dropout_rate < 1:
             raise ValueError(f"BERT4Rec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
-    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> BERT4RecNetwork:
+    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> BERT4RecNetwork:
         """A network with fresh weights."""
-        network = BERT4RecNetwork(self, num_items, logit_offset)
+        network = BERT4RecNetwork(self, num_items, logit_bias)
         network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
@@ -124,9 +125,9 @@ class BERT4Rec(NeuralModel):
 class BERT4RecNetwork(Network):
     """BERT4Rec's layers. Item i has row i of the table, which also scores; then come padding and mask."""
 
-    def __init__(self, settings: BERT4Rec, num_items: int, logit_offset: float | None) -> None:
+    def __init__(self, settings: BERT4Rec, num_items: int, logit_bias: float | None) -> None:
         super().__init__(name="bert4rec")
-        self._add_logit_offset(logit_offset)
+        self._add_logit_bias(logit_bias)
         self.settings = settings
         self.num_items = num_items
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from aprec_like.interactions import PADDING, Array, Histories, Interactions
+from aprec_like.interactions import PADDING, Histories, Interactions
 from aprec_like.models.base import CountingModel, Scorer
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

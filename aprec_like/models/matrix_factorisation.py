@@ -8,10 +8,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import PairExamples, Tensor
+from aprec_like.batches import PairExamples
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 from aprec_like.models.base import Network, NeuralModel
+from aprec_like.types import Tensor
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class MatrixFactorisation(NeuralModel):
         if self.embedding_dim < 1:
             raise ValueError(f"MatrixFactorisation needs embedding_dim of at least 1. Received: {self.embedding_dim}")
 
-    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> Network:
+    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
         """A network with fresh weights."""
         if num_users < 1:
             raise ValueError(f"MatrixFactorisation needs num_users of at least 1. Received: num_users={num_users}")
-        network = MatrixFactorisationNetwork(self, num_items, num_users, logit_offset)
+        network = MatrixFactorisationNetwork(self, num_items, num_users, logit_bias)
         network(tf.zeros([1, 1], tf.int32))
         return network
 
@@ -56,11 +57,9 @@ class MatrixFactorisation(NeuralModel):
 class MatrixFactorisationNetwork(Network):
     """The vectors. A state is the user's vector, 1 and the user's bias; it meets the item's vector, bias and 1."""
 
-    def __init__(
-        self, settings: MatrixFactorisation, num_items: int, num_users: int, logit_offset: float | None
-    ) -> None:
+    def __init__(self, settings: MatrixFactorisation, num_items: int, num_users: int, logit_bias: float | None) -> None:
         super().__init__(name="matrix_factorisation")
-        self._add_logit_offset(logit_offset)
+        self._add_logit_bias(logit_bias)
         self.num_items, self.num_users = num_items, num_users
         limit = 0.5 / settings.embedding_dim
 

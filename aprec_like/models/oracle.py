@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from aprec_like.datasets import Simulated
-from aprec_like.datasets.truth import Truth
-from aprec_like.interactions import Array, Histories, Interactions
+from aprec_like.datasets.simulated.truth import Truth
+from aprec_like.interactions import Histories, Interactions
 from aprec_like.models.base import CountingModel, Scorer
+from aprec_like.types import Array
 
 SMALLEST_PROBABILITY = 1e-30
 """Stands for the zero of items that cannot come next, so that scores are finite."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprec_like.interactions import Array, Interactions
+from aprec_like.interactions import Interactions
 from aprec_like.models.base import CommonScorer, CountingModel, Scorer
+from aprec_like.types import Array
 
 
 @dataclass(frozen=True)

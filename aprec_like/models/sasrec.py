@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import ShiftedExamples, Tensor
+from aprec_like.batches import ShiftedExamples
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.models.transformer import (
@@ -23,6 +23,7 @@ from aprec_like.models.transformer import (
     split_heads,
     stored_rows,
 )
+from aprec_like.types import Tensor
 
 NUM_SPECIAL_ROWS = 2
 """Rows of an item table beyond the items: padding and, as in the gSASRec code, a mask token that SASRec never uses."""
@@ -84,9 +85,9 @@ class SASRec(NeuralModel):
         if not 0 <= self.dropout_rate < 1:
             raise ValueError(f"SASRec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
-    def build(self, num_items: int, *, num_users: int = 0, logit_offset: float | None = None) -> SASRecNetwork:
+    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> SASRecNetwork:
         """A network with fresh weights."""
-        network = SASRecNetwork(self, num_items, logit_offset)
+        network = SASRecNetwork(self, num_items, logit_bias)
         network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
@@ -114,9 +115,9 @@ class SASRec(NeuralModel):
 class SASRecNetwork(Network):
     """SASRec's layers. Item i has row i of a table; padding has row num_items, whose value never matters."""
 
-    def __init__(self, settings: SASRec, num_items: int, logit_offset: float | None) -> None:
+    def __init__(self, settings: SASRec, num_items: int, logit_bias: float | None) -> None:
         super().__init__(name="sasrec")
-        self._add_logit_offset(logit_offset)
+        self._add_logit_bias(logit_bias)
         self.settings = settings
         self.num_items = num_items
         dim, flavour = settings.embedding_dim, settings.flavour

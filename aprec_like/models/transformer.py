@@ -8,8 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aprec_like.batches import LENGTH_STEP, Tensor
+from aprec_like.batches import LENGTH_STEP
 from aprec_like.interactions import Histories
+from aprec_like.types import Tensor
 
 
 def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Tensor:

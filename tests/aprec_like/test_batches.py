@@ -7,20 +7,21 @@ from scipy import stats
 
 from aprec_like.batches import (
     STATIC,
+    BatchSettings,
     MaskedExamples,
     PairExamples,
     ShiftedExamples,
     _best_num_pieces,
     make_batches,
-    steps_per_epoch,
+    num_steps_per_epoch,
 )
 from aprec_like.errors import InputError
 from tests.conftest import interactions_from
 
 
-def take(interactions, count, length=3, batch_size=2, max_steps=256, seed=1, examples=None, **options):
-    options = {"num_pieces": STATIC} | options
-    batches = make_batches(interactions, examples or ShiftedExamples(length), batch_size, max_steps, seed, **options)
+def take(interactions, count, length=3, batch_size=2, max_steps=256, seed=1, examples=None, start=(0, 0), **options):
+    settings = BatchSettings(batch_size, max_steps, **({"num_pieces": STATIC} | options))
+    batches = make_batches(interactions, examples or ShiftedExamples(length), settings, seed, start=start)
     return [tf.nest.map_structure(lambda tensor: tensor.numpy(), batch) for batch in itertools.islice(batches, count)]
 
 
@@ -69,7 +70,7 @@ def test_no_user_to_learn_from_is_an_error():
 
 def test_an_epoch_has_every_user_at_most_once_in_whole_batches():
     interactions = interactions_from([[0, 1]] * 7)
-    assert steps_per_epoch(7, 2, 256) == 3
+    assert num_steps_per_epoch(7, BatchSettings(2, 256)) == 3
     epochs = [
         np.concatenate([users_of(batch) for batch in take(interactions, 6)[start : start + 3]]) for start in (0, 3)
     ]
@@ -81,7 +82,7 @@ def test_an_epoch_has_every_user_at_most_once_in_whole_batches():
     ("users", "batch_size", "steps"), [(6040, 128, 47), (6040, 64, 94), (281428, 128, 256), (5, 128, 1)]
 )
 def test_steps_per_epoch_are_those_of_the_paper(users, batch_size, steps):
-    assert steps_per_epoch(users, batch_size, 256) == steps
+    assert num_steps_per_epoch(users, BatchSettings(batch_size, 256)) == steps
 
 
 def test_fewer_users_than_a_batch_make_one_batch_of_them_all():
@@ -94,14 +95,14 @@ def test_a_batch_is_a_function_of_seed_epoch_and_step():
     whole, again = take(interactions, 25, batch_size=4), take(interactions, 25, batch_size=4)
     for first, second in zip(whole, again, strict=True):
         assert first.users.tolist() == second.users.tolist()
-    from_third_epoch = take(interactions, 5, batch_size=4, first_epoch=2)
+    from_third_epoch = take(interactions, 5, batch_size=4, start=(2, 0))
     assert [batch.users.tolist() for batch in from_third_epoch] == [batch.users.tolist() for batch in whole[10:15]]
     other_seed = take(interactions, 5, batch_size=4, seed=2)
     assert [batch.users.tolist() for batch in other_seed] != [batch.users.tolist() for batch in whole[:5]]
 
 
 def test_batches_are_built_in_the_graph_without_python():
-    batches = make_batches(interactions_from([[0, 1]] * 4, 3), ShiftedExamples(3), 2, 256, 1)
+    batches = make_batches(interactions_from([[0, 1]] * 4, 3), ShiftedExamples(3), BatchSettings(2, 256), seed=1)
     graph = str(tf.raw_ops.DatasetToGraphV2(input_dataset=batches._variant_tensor).numpy())
     assert "FlatMapDataset" in graph
     assert "PyFunc" not in graph
@@ -109,7 +110,8 @@ def test_batches_are_built_in_the_graph_without_python():
 
 
 def test_shapes_are_static_so_that_a_step_is_compiled_once():
-    spec = make_batches(interactions_from([[0, 1]] * 4), ShiftedExamples(3), 2, 256, 1, num_pieces=STATIC).element_spec
+    settings = BatchSettings(2, 256, num_pieces=STATIC)
+    spec = make_batches(interactions_from([[0, 1]] * 4), ShiftedExamples(3), settings, seed=1).element_spec
     assert [tuple(tensor.shape) for tensor in tf.nest.flatten(spec)] == [(2,), (2, 3), (6,), (6,), (6,)]
 
 

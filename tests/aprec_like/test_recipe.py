@@ -11,7 +11,8 @@ from aprec_like.losses import GBCE, SampledSoftmax, Softmax
 from aprec_like.metrics import NDCG
 from aprec_like.models import Oracle, Popularity, SASRec
 from aprec_like.negatives import Negatives
-from aprec_like.recipe import Evaluation, Recipe, Trained, describe, gSASRec, load_recipe
+from aprec_like.recipe import Evaluation, Recipe, Trained, gSASRec, load_recipe
+from aprec_like.settings import describe
 from aprec_like.training import Training
 
 GOOD = '''"""A recipe."""

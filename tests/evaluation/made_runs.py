@@ -5,9 +5,10 @@ import pandas as pd
 
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.models import BERT4Rec, Popularity, SASRec
-from aprec_like.recipe import Trained, describe
+from aprec_like.recipe import Trained
+from aprec_like.settings import describe
 from aprec_like.training import Training
-from evaluation.store import RunFolder
+from evaluation.results.store import RunFolder
 
 NUM_USERS, NUM_ITEMS, DEPTH = 300, 50, 20
 COLUMNS = ["Recall@1", "NDCG@10"]

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, make_batches
+from aprec_like.batches import STATIC, BatchSettings, make_batches
 from aprec_like.losses import GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.negatives import Negatives
-from aprec_like.objective import make_objective
 from aprec_like.recipe import Trained
 from aprec_like.training import Training
-from evaluation import benchmark, growth
-from evaluation.output_layer import GivenStates
-from evaluation.subjects import is_enough
-from tests import naive
+from aprec_like.training.objective import make_objective
+from evaluation import benchmark
+from evaluation.benchmarking import naive
+from evaluation.benchmarking import sizes as growth
+from evaluation.benchmarking.output_layer import GivenStates
+from evaluation.benchmarking.setup import is_enough
 from tests.conftest import interactions_from
 
 RECIPE = """
@@ -55,7 +56,7 @@ def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
     """In a batch of static shape every position is a target or padding, so both see the same states."""
     train = interactions_from([[1, 2, 3, 4, 5], [6, 7], [8, 9, 1]], 12)
     model = SASRec(max_length=4, embedding_dim=8)
-    batch = next(iter(make_batches(train, model.examples(), 3, 1, seed=1, num_pieces=STATIC)))
+    batch = next(iter(make_batches(train, model.examples(), BatchSettings(3, 1, num_pieces=STATIC), seed=1)))
     given, seed = GivenStates(model.build(12), 3 * 4), tf.constant([1, 2], tf.int64)
     with tf.GradientTape(persistent=True) as tape:
         ours = make_objective(Softmax(), Negatives(), train)(given, batch, seed)

@@ -7,19 +7,20 @@ import pandas as pd
 import pytest
 
 from aprec_like.datasets import CSVFile
+from aprec_like.devices import prepare_devices
 from aprec_like.errors import InputError
 from aprec_like.losses import GBCE, Softmax
 from aprec_like.models import BERT4Rec, MarkovChain, Popularity, SASRec
 from aprec_like.ranking import NetworkScorer
-from aprec_like.recipe import MFBPR, Recipe, Trained, describe
+from aprec_like.recipe import MFBPR, Recipe, Trained
+from aprec_like.settings import describe, restore
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 from evaluation import recommend
-from evaluation.experiment import prepare_devices
-from evaluation.preparation import describe_data, describe_items
-from evaluation.restore import DATA_CLASSES, load_split, restore
-from evaluation.scoring import load_scorer
-from evaluation.store import RunFolder
+from evaluation.results.load_split import DATA_CLASSES, load_split
+from evaluation.results.scorer import load_scorer
+from evaluation.results.store import RunFolder
+from evaluation.running.preflight import describe_data, describe_items
 from tests.conftest import circle_sequences
 
 NAMES = np.array([f"item-{chr(97 + number)}" for number in range(20)])
@@ -53,7 +54,7 @@ def made(tmp_path_factory):
     for name, model in MODELS.items():
         if isinstance(model, Trained):
             offset = -1.5 if model.prior_start else None
-            network = model.model.build(20, num_users=200, logit_offset=offset)
+            network = model.model.build(20, num_users=200, logit_bias=offset)
             scorers[name] = NetworkScorer(network)
             run.model(name, 1).weights_path.parent.mkdir(parents=True)
             network.save_weights(run.model(name, 1).weights_path)

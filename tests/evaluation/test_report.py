@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from aprec_like.datasets import Lengths, Simulated
-from aprec_like.recipe import describe
+from aprec_like.settings import describe
 from evaluation import report
-from evaluation.cards import as_code, is_underfit
-from evaluation.citations import ENTRIES, WORKS, works_of
-from evaluation.page import Html, element, html
+from evaluation.page.citations import ENTRIES, WORKS, works_of
+from evaluation.page.data_and_models import as_code, is_underfit
+from evaluation.page.html import Html, element, html
 from tests.browser import browser, is_installed
 from tests.evaluation.made_runs import GRID, MIXED, make_run
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aprec_like.datasets.download import sha256_of
+from aprec_like.files import sha256_of
 from evaluation import compare, run
 
 RECIPE = """

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like import chunks
-from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax, softmax
+from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax, chunks, softmax
 
 
 def gamma(logit, beta):

@@ -15,7 +15,8 @@ from aprec_like.optimizers import Adam
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import MFBPR, Trained
 from aprec_like.splits import LeaveOneOut
-from aprec_like.training import EarlyStopping, Training, train
+from aprec_like.training.loop import train
+from aprec_like.training.settings import EarlyStopping, Training
 from tests.conftest import NUM_ITEMS, circle_sequences, interactions_from
 
 SASREC = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
@@ -130,7 +131,7 @@ LEARNERS = {
 
 @pytest.mark.parametrize("trained", LEARNERS.values(), ids=list(LEARNERS))
 def test_the_next_item_on_a_circle_is_learned_with_any_loss(trained, split):
-    outcome = train(trained.model, trained.loss, trained.training, split, seed=1, negatives=trained.negatives)
+    outcome = train(trained, split, seed=1)
     assert np.mean(rank(outcome.scorer, split.test, exclude_seen=True).ranks == 1) > 0.6  # by chance 0.05
 
 
@@ -154,7 +155,7 @@ def test_matrix_factorisation_learns_who_likes_what():
     sequences = [random.permutation(np.arange(10) + 10 * (user % 2))[:6].tolist() for user in range(100)]
     split = LeaveOneOut(20).split(interactions_from(sequences, 20))
     trained = MFBPR(embedding_dim=8, epochs=30, batch_size=64)
-    outcome = train(trained.model, trained.loss, trained.training, split, seed=1, negatives=trained.negatives)
+    outcome = train(trained, split, seed=1)
     ranks = rank(outcome.scorer, split.test, exclude_seen=True).ranks
     assert np.mean(ranks <= 5) > 0.95  # of ten items of the crowd, five are seen
     assert outcome.history[-1].validation is None

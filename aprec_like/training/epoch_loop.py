@@ -1,0 +1,179 @@
+"""The loop over steps and epochs with its checkpoints; the only code that changes a `TrainingState`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from aprec_like.batches import Batch
+from aprec_like.errors import NotFiniteError, StoppedError
+from aprec_like.training.checkpoints import Checkpoints, Variables
+from aprec_like.training.settings import Training
+from aprec_like.training.state import EpochRecord, Progress, TrainingState
+from aprec_like.types import Tensor
+
+Step = Callable[[Batch, Tensor], Tensor]
+"""One optimisation step: a batch and the step's number to its loss."""
+
+STEPS_BETWEEN_LOSS_READS = 16
+"""How often the loss is copied to the host, which waits for the device."""
+
+SECONDS_BETWEEN_SAVES = 180
+"""At most this much of a long epoch can be lost; the state is saved after every epoch as well."""
+
+FAST_SAVE_SECONDS, MAX_SHARE_OF_SAVES = 1.0, 0.02
+"""Saves slower than 1 s are limited to 2 % of training time."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingControl:
+    """How a training is limited, saved, stopped and watched.
+
+    Args:
+        time_limit: seconds of training, over all restarts, after which the current epoch is validated and training
+            ends.
+        checkpoints: where the state is saved; `None` keeps it in a temporary folder, lost with the process.
+        is_stopping: asked after every step and between chunks of validation users; once true, the state is saved and
+            `StoppedError` raised.
+        on_step: called now and then within an epoch.
+        on_epoch: called after every epoch.
+    """
+
+    time_limit: float = math.inf
+    checkpoints: Checkpoints | None = None
+    is_stopping: Callable[[], bool] = lambda: False
+    on_step: Callable[[Progress], None] = lambda progress: None
+    on_epoch: Callable[[EpochRecord], None] = lambda record: None
+
+
+class EpochLoop:
+    """Runs a training from its saved state, or from the beginning, to its end or the next stop.
+
+    Args:
+        control: limits, stopping and callbacks.
+        checkpoints: where the state is saved.
+    """
+
+    def __init__(self, control: TrainingControl, checkpoints: Checkpoints) -> None:
+        self.control, self.checkpoints = control, checkpoints
+        self._saved = checkpoints.load()
+        self.state = TrainingState.from_json(self._saved.facts) if self._saved else TrainingState()
+        self.seconds_before = self.state.seconds
+        self.weights: Variables = {}
+        self.variables: Variables = {}
+        self._started = time.monotonic() - self.state.seconds
+        self._saved_at = time.monotonic()
+        self._save_seconds = 0.0
+
+    def restore(self, weights: list[Any], optimizer_variables: list[Any]) -> None:
+        """Register the variables that checkpoints hold, and restore their saved values, if any."""
+        self.weights = _by_name("weights", weights)
+        self.variables = self.weights | _by_name("optimizer", optimizer_variables)
+        if self._saved:
+            self._saved.restore(self.variables)
+            self.checkpoints.say(
+                f"was trained already: {len(self.state.history)} epochs"
+                if self.state.stopped_by
+                else f"goes on from epoch {self.state.epoch}, step {self.state.step}"
+            )
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, over all restarts."""
+        return time.monotonic() - self._started
+
+    @property
+    def is_time_over(self) -> bool:
+        """Whether the time limit is reached."""
+        return self.seconds >= self.control.time_limit
+
+    def is_save_due(self, seconds: float) -> bool:
+        """Whether the last save is at least `seconds` ago; longer where saves are slow."""
+        if self._save_seconds > FAST_SAVE_SECONDS:
+            seconds = max(seconds, self._save_seconds / MAX_SHARE_OF_SAVES)
+        return time.monotonic() - self._saved_at >= seconds
+
+    def save(self) -> None:
+        """Save the state and all variables."""
+        started = time.monotonic()
+        self.state.seconds = self.seconds
+        self.checkpoints.save(self.state.as_json(), self.variables)
+        self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - started
+
+    def stop_if_requested(self) -> None:
+        """Save and raise `StoppedError` if a stop was requested."""
+        if self.control.is_stopping():
+            self.save()
+            raise StoppedError(f"in epoch {self.state.epoch}, after step {self.state.step}")
+
+    def run_epoch(self, step: Step, batches: Iterator[Batch], num_steps: int) -> float:
+        """Run what is left of the current epoch, or until the time limit; returns its mean loss."""
+        state = self.state
+        total = tf.constant(state.loss_total, tf.float32)
+        while state.step < num_steps:
+            number = (state.epoch - 1) * num_steps + state.step
+            total += step(next(batches), tf.constant(number, tf.int64))
+            state.step += 1
+            is_saving = self.control.is_stopping() or self.is_save_due(SECONDS_BETWEEN_SAVES)
+            is_last = state.step == num_steps or self.is_time_over
+            if is_saving or is_last or state.step % STEPS_BETWEEN_LOSS_READS == 0:
+                state.loss_total = float(total)
+                if not math.isfinite(state.loss_total):
+                    raise NotFiniteError(
+                        f"the loss is not finite in epoch {state.epoch}; a smaller learning rate may help"
+                    )
+                mean = state.loss_total / state.step
+                self.control.on_step(Progress(state.epoch, state.step, num_steps, mean, self.seconds, state.best))
+            if is_saving:
+                self.stop_if_requested()
+                self.save()
+            if is_last:
+                break
+        return state.loss_total / state.step
+
+    def end_epoch(self, loss: float, validation: float | None, training: Training) -> None:
+        """Record the current epoch, keep its weights if it is the best, save, and decide whether training ends."""
+        state = self.state
+        is_best = validation is not None and state.is_improved_by(validation)
+        if is_best:
+            state.best_weights = self.checkpoints.save_best(state.epoch, self.weights)
+        record = EpochRecord(state.epoch, loss, validation, is_best, self.seconds)
+        state.add_epoch(record)
+        state.stopped_by = self._reason_to_stop(training)
+        if state.stopped_by or self.is_save_due(0.0):
+            self.save()
+        self.control.on_epoch(record)
+
+    def _reason_to_stop(self, training: Training) -> str | None:
+        if self.is_time_over:
+            return "time_limit"
+        if training.early_stopping and self.state.is_patience_over(training.early_stopping.patience):
+            return "early_stopping"
+        return "max_epochs" if len(self.state.history) >= training.max_epochs else None
+
+    def restore_best_weights(self) -> None:
+        """Give the network the weights of its best epoch; without validation it keeps the last ones."""
+        if self.state.best_weights:
+            self.checkpoints.restore_best(self.state.best_weights, self.weights)
+
+
+def save_seconds(weights: list[Any], optimizer_variables: list[Any], folder: Path) -> float:
+    """Seconds to save the state and the best weights once, in a folder of their own (for benchmarks)."""
+    loop = EpochLoop(TrainingControl(), Checkpoints(folder, fingerprint={}))
+    loop.restore(weights, optimizer_variables)
+    started = time.monotonic()
+    loop.state.best_weights = loop.checkpoints.save_best(loop.state.epoch, loop.weights)
+    loop.save()
+    return time.monotonic() - started
+
+
+def _by_name(prefix: str, variables: list[Any]) -> dict[str, Any]:
+    """Variables by names that are the same in every process."""
+    return {f"{prefix}/{number:04}": variable for number, variable in enumerate(variables)}

@@ -1,0 +1,121 @@
+"""Training a network: one compiled step, epochs of a fixed number of steps, validation, early stopping."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from aprec_like.batches import Batch, make_batches
+from aprec_like.models import Network
+from aprec_like.optimizers import LazyAdam
+from aprec_like.ranking import NetworkScorer, rank
+from aprec_like.splits import Split
+from aprec_like.training.checkpoints import Checkpoints
+from aprec_like.training.epoch_loop import EpochLoop, Step, TrainingControl
+from aprec_like.training.objective import Objective, make_objective
+from aprec_like.training.settings import Trained
+from aprec_like.training.state import EpochRecord
+from aprec_like.types import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """The result of a training.
+
+    Args:
+        scorer: the network with the weights of its best epoch, or of the last one without validation.
+        history: one record per epoch.
+        stopped_by: `max_epochs`, `early_stopping` or `time_limit`.
+        seconds_before: seconds of training before the checkpoint that this process resumed from.
+    """
+
+    scorer: NetworkScorer
+    history: list[EpochRecord]
+    stopped_by: str
+    seconds_before: float = 0.0
+
+    @property
+    def best(self) -> EpochRecord:
+        """The epoch whose weights the network has."""
+        return next((record for record in reversed(self.history) if record.is_best), self.history[-1])
+
+
+def train(
+    trained: Trained, split: Split, *, seed: int, exclude_seen: bool = True, control: TrainingControl | None = None
+) -> TrainingOutcome:
+    """Train a network on `split.train` until validation stops improving, and give it the weights of its best epoch.
+
+    With checkpoints, an interrupted training resumes from its last saved state and ends with the weights it would have
+    had without the interruption: everything random is a function of the seed and the number of the step.
+
+    Args:
+        trained: architecture, loss and settings.
+        split: training interactions, and the validation cases that choose the best epoch.
+        seed: of initial weights, order of users, dropout and negatives. Sets Keras' global seed.
+        exclude_seen: whether validation leaves the items of a user's history out of the ranking.
+        control: time limit, checkpoints, stopping and callbacks.
+
+    Raises:
+        NotFiniteError: if the loss or a score is not finite.
+        StoppedError: if a stop was requested.
+    """
+    keras.utils.set_random_seed(seed)
+    control, training = control or TrainingControl(), trained.training
+    data = trained.training_data(split)
+    network, optimizer = trained.build_network(data), training.optimizer.build()
+    objective = make_objective(trained.loss, trained.negatives, data)
+    scorer = NetworkScorer(network)
+    with tempfile.TemporaryDirectory() as temporary:
+        loop = EpochLoop(control, control.checkpoints or Checkpoints(Path(temporary), fingerprint=None))
+        start = (loop.state.epoch - 1, loop.state.step)
+        batches = make_batches(data, trained.model.examples(), training.batch_settings, seed, start=start)
+        step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
+        loop.restore(network.variables, optimizer.variables)
+        stream, num_steps = iter(batches), trained.num_steps_per_epoch(data)
+        while loop.state.stopped_by is None:
+            loss = loop.run_epoch(step, stream, num_steps)
+            validation = None
+            if training.early_stopping:
+                rankings = rank(
+                    scorer,
+                    split.validation,
+                    exclude_seen=exclude_seen,
+                    on_progress=lambda done: loop.stop_if_requested(),
+                )
+                validation = float(np.mean(training.early_stopping.metric.per_user(rankings.ranks)))
+            loop.end_epoch(loss, validation, training)
+        loop.restore_best_weights()
+    return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before)
+
+
+def make_step(
+    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: Batch, jit_compile: bool = False
+) -> Step:
+    """One optimisation step as a compiled function of a batch and the number of the step; returns the loss.
+
+    It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
+    Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
+    `tf.distribute.Strategy.run`.
+    """
+    variables = network.trainable_variables
+    optimizer.build(variables)
+
+    @tf.function(jit_compile=jit_compile, input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
+    def step(batch: Batch, number: Tensor) -> Tensor:
+        with tf.GradientTape() as tape:
+            loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
+        weights = [variable.value for variable in variables]
+        gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        if not isinstance(optimizer, LazyAdam):
+            # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        optimizer.apply(gradients, variables)
+        return loss
+
+    return step

@@ -1,0 +1,1 @@
+"""Statistics and tables computed from stored results."""

@@ -1,0 +1,1 @@
+"""Measuring the cost of training steps and of ranking."""

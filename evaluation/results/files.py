@@ -1,0 +1,87 @@
+"""Reading and writing the kinds of files that results are made of: JSON, tables, texts, figures.
+
+Each is written whole or not at all, and whatever is wrong with one that is read is an `InputError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from aprec_like.errors import InputError, first_line
+from aprec_like.files import replacing
+from aprec_like.types import Json
+
+CHECKSUM = "checksum"
+
+
+def read_json(path: Path) -> Json:
+    """The object in a JSON file."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is damaged: {first_line(error)}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: must hold a JSON object. Received: {type(value).__name__}")
+    return value
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Write an object as JSON; numbers unrounded."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_sealed(path: Path) -> Json:
+    """The object in a JSON file that `write_sealed` wrote."""
+    value = read_json(path)
+    if value.pop(CHECKSUM, None) != _checksum(value):
+        raise InputError(f"{path}: is damaged: its content has not the checksum that it names")
+    return value
+
+
+def write_sealed(path: Path, value: Json) -> None:
+    """Write an object as JSON with a checksum of itself."""
+    write_json(path, value | {CHECKSUM: _checksum(value)})
+
+
+def _checksum(value: Json) -> str:
+    """Sha256 of what an object says, however it is laid out."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file."""
+    with replacing(path) as part:
+        part.write_bytes(data)
+
+
+def write_figure(path: Path, save: Callable[[Path], None]) -> None:
+    """Write a figure that `save` draws into a file."""
+    with replacing(path) as part:
+        save(part)
+
+
+def write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table."""
+    with replacing(path) as part:
+        frame.to_parquet(part, index=False)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """A table."""
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: is damaged: {first_line(error)}") from error

@@ -1,0 +1,59 @@
+"""A finished model as a scorer again, from what its folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aprec_like import models
+from aprec_like.datasets import FirstUsers
+from aprec_like.errors import InputError, first_line
+from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Popularity, Scorer
+from aprec_like.models.popularity import PopularityScorer
+from aprec_like.ranking.rank_catalogue import NetworkScorer
+from aprec_like.settings import classes_of, restore
+from evaluation.results.load_split import DATA_CLASSES, load_split, settings_of
+from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder
+
+KNOWN = {**DATA_CLASSES, **classes_of(models), "FirstUsers": FirstUsers}
+
+
+def finished_folder(run: RunFolder, name: str, seed: int | None = None) -> ModelFolder:
+    """The folder of a finished model; by default that of its first seed."""
+    finished = [(found, number) for found, number, folder in run.models() if folder.is_finished()]
+    seeds = [number for found, number in finished if found == name]
+    if not seeds:
+        names = ", ".join(dict.fromkeys(found for found, _ in finished)) or "none"
+        raise InputError(f"{run.path}: has no finished model {name!r}; finished are {names}")
+    if seed is not None and seed not in seeds:
+        raise InputError(f"{run.path}: {name} is finished with the seeds {', '.join(map(str, seeds))}, not with {seed}")
+    return run.model(name, seeds[0] if seed is None else seed)
+
+
+def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> Scorer:
+    """The scorer of a finished model for any history; raises `InputError` where the folder does not allow one.
+
+    Networks are built from recipe.json and get their stored weights; Popularity is in items.parquet; other counting
+    models are fitted again, for which the data must be on disk.
+    """
+    folder = finished_folder(run, name, seed)
+    settings, items = settings_of(run)["models"][name], run.read_items()
+    if settings["class"] == "Trained":
+        model = restore(settings["model"], KNOWN)
+        if isinstance(model, MatrixFactorisation):
+            raise InputError(f"{name} is a matrix factorisation, which knows only its own users: it can't be asked")
+        return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.verified(WEIGHTS)))
+    model = restore(settings, KNOWN)
+    if isinstance(model, Popularity):
+        return PopularityScorer(items["count"].to_numpy())
+    if not isinstance(model, CountingModel):
+        raise InputError(f"{run.path}: {name} is neither a network nor a counting model")
+    return model.fit(load_split(run, data_dir, KNOWN).test.known)
+
+
+def _load_network(model: NeuralModel, num_items: int, has_offset: bool, weights: Path) -> models.Network:
+    network = model.build(num_items, logit_bias=0.0 if has_offset else None)
+    try:
+        network.load_weights(weights)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{weights}: are not the weights of {model}: {first_line(error)}") from error
+    return network

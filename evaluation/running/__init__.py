@@ -1,0 +1,1 @@
+"""Running a recipe: checks, one process per model and seed, progress, signals."""

@@ -1,0 +1,123 @@
+"""Showing how training goes: one live line in a terminal, plain lines elsewhere, and all of it in the model's log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from aprec_like.files import storage_errors
+from aprec_like.training.state import EpochRecord, Progress
+
+SECONDS_BETWEEN_LINES = 10
+
+
+class Display:
+    """Shows one model's training and ranking.
+
+    Args:
+        title: the model's name (and seed).
+        log_path: the log that every epoch is written to.
+        metric: name of the validation metric.
+        max_epochs: when training ends at the latest.
+        time_limit: seconds of training, or infinity.
+    """
+
+    def __init__(self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float) -> None:
+        self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
+        self.log = Log(log_path)
+        console = Console(file=sys.stderr)
+        self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
+        self.last_line = 0.0
+
+    def __enter__(self) -> Display:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+        self.log.close()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.log.write(text)
+        line = f"{self.title}: {text}"
+        if self.live:
+            self.live.console.print(Text(line))
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def on_step(self, progress: Progress) -> None:
+        """Within an epoch."""
+        epochs = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
+        rate = epochs * progress.steps_per_epoch / progress.seconds
+        self._passing(
+            f"epoch {progress.epoch}, step {progress.step}/{progress.steps_per_epoch}, loss {progress.loss:.4f}"
+            f"{self._best(progress.best)}, {rate:.1f} steps/s, {self._time_left(epochs, progress.seconds)}"
+        )
+
+    def on_epoch(self, record: EpochRecord) -> None:
+        """After an epoch."""
+        validation = "" if record.validation is None else f", validation {self.metric} {record.validation:.4f}"
+        best = ", the best so far" if record.is_best else ""
+        left = self._time_left(record.epoch, record.seconds)
+        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{best}, {left}"
+        self.log.write(text)
+        self._passing(text)
+
+    def on_rank(self, done: int, total: int) -> None:
+        """While the test users are ranked."""
+        self._passing(f"ranking, {done:,} of {total:,} users")
+
+    def _passing(self, text: str) -> None:
+        """A line that the next one may replace."""
+        line = f"{self.title}: {text}"
+        if self.live:
+            self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
+
+    def _best(self, record: EpochRecord | None) -> str:
+        if record is None or record.validation is None:
+            return ""
+        return f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
+
+    def _time_left(self, epochs_done: float, seconds: float) -> str:
+        left = min(seconds / epochs_done * (self.max_epochs - epochs_done), self.time_limit - seconds)
+        return f"at most {as_duration(max(0.0, left))} left"
+
+
+class Log:
+    """A log file that lines are added to, each at once; raises `StorageError`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = path.open("ab", buffering=0)
+
+    def write(self, text: str) -> None:
+        """Add a text with the time of day before it."""
+        with storage_errors(self.path):
+            self.file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="replace"))
+
+    def close(self) -> None:
+        """No more lines."""
+        self.file.close()
+
+
+def as_duration(seconds: float) -> str:
+    """Seconds in words: 42 s, 3 min 5 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

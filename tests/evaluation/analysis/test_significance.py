@@ -1,0 +1,150 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from evaluation.analysis.significance import (
+    TESTS,
+    bootstrap,
+    correct,
+    detectable_difference,
+    mean_interval,
+    paired_t,
+    paired_test,
+    randomisation,
+    remark_on,
+)
+
+RANDOM = np.random.default_rng(0)
+FIRST, SECOND = RANDOM.random(100), RANDOM.random(100)
+
+
+def test_the_interval_of_a_mean_by_hand():
+    """Values 1, 2, 3: mean 2, standard error 1/sqrt(3), t of 2 degrees of freedom 4.3027."""
+    interval = mean_interval(np.array([1.0, 2.0, 3.0]))
+    assert interval.mean == 2.0
+    assert interval.high - 2 == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)
+    assert interval.high - 2 == pytest.approx(2 - interval.low)
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5, 0.5, 0.5]])
+def test_values_without_spread_have_a_point_interval(values):
+    interval = mean_interval(np.array(values))
+    assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)
+
+
+def test_the_paired_test_is_scipys():
+    test = paired_test(FIRST, SECOND)
+    assert test.p_value == pytest.approx(stats.ttest_rel(FIRST, SECOND).pvalue, abs=1e-12)
+    assert test.p_value == pytest.approx(stats.ttest_1samp(FIRST - SECOND, 0).pvalue, abs=1e-12)
+    assert test.difference.mean == pytest.approx(FIRST.mean() - SECOND.mean())
+
+
+def test_wins_ties_losses_and_effect_size_by_hand():
+    test = paired_test(np.array([1.0, 0.0, 0.5, 1.0]), np.array([0.0, 1.0, 0.5, 0.0]))
+    assert (test.wins, test.ties, test.losses) == (2, 1, 1)
+    assert test.effect_size == pytest.approx(0.25 / np.std([1, -1, 0, 1], ddof=1))
+
+
+def test_models_that_never_differ_are_not_significant():
+    assert paired_test(FIRST, FIRST).p_value == 1.0
+
+
+@pytest.mark.parametrize("method", ["holm", "bonferroni"])
+def test_corrections_are_those_of_statsmodels(method):
+    values = [0.01, 0.04, 0.03, 0.6]
+    assert correct(values, method) == pytest.approx(multipletests(values, method=method)[1].tolist())
+
+
+def test_holm_by_hand_and_no_correction():
+    assert correct([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
+    assert correct([0.01, 0.04], "none") == [0.01, 0.04]
+    assert correct([], "holm") == []
+
+
+def exact_randomisation(differences) -> float:
+    """All sign patterns, by a plain loop."""
+    sums = [abs(np.dot(signs, differences)) for signs in itertools.product((-1, 1), repeat=len(differences))]
+    return float(np.mean(np.array(sums) >= abs(differences.sum()) - 1e-12))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["continuous", "few values", "ties"])
+def test_randomisation_is_exact_enumeration_within_monte_carlo_error(seed, kind):
+    random = np.random.default_rng(seed)
+    differences = {
+        "continuous": random.normal(0.4, 1, size=10),
+        "few values": random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], size=10),
+        "ties": random.choice([-1.0, 0.0, 0.0, 1.0, 0.63], size=10),
+    }[kind]
+    exact = exact_randomisation(differences)
+    estimate = randomisation(differences, num_resamples=20_000)
+    assert estimate == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+
+
+def test_the_smallest_p_value_of_resampling_is_one_in_m_plus_one():
+    differences = np.ones(200) + np.linspace(0, 1, 200)
+    assert randomisation(differences, num_resamples=999) == pytest.approx(1 / 1000)
+    assert bootstrap(differences, num_resamples=999) == pytest.approx(1 / 1000)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "few values"])
+def test_with_many_users_all_tests_of_the_mean_agree(kind):
+    random = np.random.default_rng(4)
+    if kind == "continuous":
+        differences = random.normal(0.0, 1, size=2_000)
+    else:
+        differences = random.choice([-1.0, 0.0, 0.0, 0.63, 1.0], size=2_000, p=[0.2, 0.3, 0.3, 0.05, 0.15])
+    expected = paired_t(differences)
+    assert 0.001 < expected < 0.9
+    for name in ("randomisation", "bootstrap"):
+        assert TESTS[name](differences) == pytest.approx(expected, abs=4 * np.sqrt(expected / 10_000) + 0.005)
+
+
+def test_resampling_is_seeded():
+    differences = FIRST - SECOND
+    assert randomisation(differences) == randomisation(differences)
+    assert bootstrap(differences) == bootstrap(differences)
+
+
+def test_wilcoxon_is_scipys():
+    assert TESTS["wilcoxon"](FIRST - SECOND) == pytest.approx(stats.wilcoxon(FIRST, SECOND).pvalue, abs=1e-12)
+
+
+def zero_inflated(random, shape) -> np.ndarray:
+    """NDCG@10-like values: most users miss, the others hit at a random rank."""
+    ranks = random.integers(1, 11, size=shape)
+    return np.where(random.random(shape) < 0.2, 1 / np.log2(ranks + 1), 0.0)
+
+
+def test_under_a_true_null_five_per_cent_of_tests_reject():
+    random = np.random.default_rng(0)
+    experiments, users = 10_000, 500
+    differences = zero_inflated(random, (experiments, users)) - zero_inflated(random, (experiments, users))
+    rejected = np.mean([paired_t(row) < 0.05 for row in differences])
+    assert rejected == pytest.approx(0.05, abs=0.007)
+
+
+def test_with_a_planted_difference_power_is_that_of_theory():
+    random = np.random.default_rng(1)
+    experiments, users = 2_000, 500
+    spread = np.std(zero_inflated(random, 200_000) - zero_inflated(random, 200_000))
+    planted = detectable_difference(spread, users, alpha=0.05, family_size=1)
+    differences = zero_inflated(random, (experiments, users)) - zero_inflated(random, (experiments, users)) + planted
+    power = np.mean([paired_t(row) < 0.05 for row in differences])
+    assert power == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_detectable_difference_by_the_normal_approximation():
+    """With many users: (1.96 + 0.84) times the standard error; a family of ten needs 2.81 instead of 1.96."""
+    assert detectable_difference(1.0, 10_000, 0.05, 1) == pytest.approx((1.95996 + 0.84162) / 100, rel=1e-3)
+    assert detectable_difference(1.0, 10_000, 0.05, 10) == pytest.approx((2.80703 + 0.84162) / 100, rel=1e-3)
+
+
+def test_too_few_resamples_for_the_family_are_remarked():
+    assert remark_on("randomisation", 0.05, 27, "holm") is None
+    assert "can't show" in remark_on("randomisation", 0.05, 600, "holm")
+    assert remark_on("randomisation", 0.05, 600, "none") is None
+    assert remark_on("paired-t", 0.05, 600, "holm") is None

@@ -1,0 +1,177 @@
+"""Figures are drawn of what a run has; what they show is checked as numbers, not as pixels."""
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+from aprec_like.errors import InputError
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.models import SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.recipe import Trained
+from aprec_like.settings import describe
+from aprec_like.training import Training
+from evaluation.analysis.calibration import read_subjects
+from evaluation.analysis.comparison import compare_models
+from evaluation.figures.all_figures import illustrate, write_figures
+from evaluation.figures.calibration import draw_confidence
+from evaluation.figures.results import draw_learning, read_learning_curves
+from evaluation.figures.style import INK, as_svg, looks_of, plain_numbers
+from evaluation.figures.sweeps import describe_grid, find_grids, find_series, significance_of_grid
+from evaluation.results.load import read_contest
+from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
+
+
+def all_figures(contest, **options):
+    return list(illustrate(contest, compare_models(contest), read_subjects(contest), **options))
+
+
+def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
+    contest = read_contest([make_run(tmp_path / "mixed")])
+    names = [illustration.name for illustration in all_figures(contest)]
+    assert names == ["pairs", "learning", "time", "confidence", "reliability", "user", "dataset"]
+    grid = read_contest([make_run(tmp_path / "grid", GRID)])
+    assert [illustration.name for illustration in all_figures(grid)][:2] == ["grid-SASRec", "negatives"]
+    counted = read_contest([make_run(tmp_path / "counted", {"Popularity": MIXED["Popularity"]})])
+    assert [illustration.name for illustration in all_figures(counted)] == ["time", "dataset"]
+
+
+def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path):
+    run = make_run(tmp_path / "mixed")
+    contest = read_contest([run])
+    chosen = [one for one in all_figures(contest) if one.name in ("learning", "user")]
+    write_figures(run, chosen)
+    files = {path.name: path.read_bytes() for path in run.figures_path.iterdir()}
+    assert set(files) == {"learning.pdf", "learning.png", "user.pdf", "user.png"}
+    assert files["user.pdf"].startswith(b"%PDF") and files["user.png"].startswith(b"\x89PNG")
+    write_figures(run, chosen)
+    assert {path.name: path.read_bytes() for path in run.figures_path.iterdir()} == files
+
+
+def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_path):
+    contest = read_contest([make_run(tmp_path / "mixed")])
+    texts = [as_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(contest)[:3])]
+    ids = []
+    for text in texts:
+        root = ElementTree.fromstring(text)
+        ids += [element.get("id") for element in root.iter() if element.get("id")]
+        assert INK not in text and "currentColor" in text
+    assert len(set(ids)) == len(ids)
+    assert "gSASRec &lt;t&gt; &amp; $k$" in texts[0]
+
+
+def test_a_model_looks_the_same_in_every_figure(tmp_path):
+    contest = read_contest([make_run(tmp_path / "mixed")])
+    looks = looks_of(contest.settings["models"])
+    curves = read_learning_curves(contest)
+    assert [curve.model for curve in curves] == [name for name in MIXED if name != "Popularity"]
+    figure = draw_learning(curves, looks, "NDCG@10")
+    drawn = {line.get_label(): line.get_color() for line in figure.axes[0].lines}
+    assert {name: drawn[name] for name in looks if name != "Popularity"} == {
+        name: look.colour for name, look in looks.items() if name != "Popularity"
+    }
+    assert len({(look.colour, look.marker) for look in looks_of(map(str, range(10))).values()}) == 10
+
+
+def test_the_stars_of_a_grid_are_bonferroni_corrected_paired_tests_against_its_plainest_cell(tmp_path):
+    contest = read_contest([make_run(tmp_path / "grid", GRID)])
+    (grid,) = find_grids(contest)
+    assert (grid.negatives, grid.calibrations, grid.plainest) == ((1, 4, 16), (0.0, 0.5, 1.0), (1, 0.0))
+    found = significance_of_grid(grid, "NDCG@10")
+    assert len(found) == 8
+    first = contest.find("k=1, t=0").per_user("NDCG@10")
+    for (k, t), p_value in found.items():
+        other = contest.find(f"k={k}, t={t:g}").per_user("NDCG@10")
+        assert p_value == pytest.approx(min(1, 8 * stats.ttest_rel(other, first).pvalue), rel=1e-6, abs=0)
+
+
+def test_validation_chooses_the_cell_of_a_grid_and_the_test_is_told(tmp_path):
+    run = make_run(tmp_path / "grid", GRID)
+    folder = run.model("k=4, t=0.5", 1)
+    folder.finish(
+        **{k: v for k, v in folder.status().items() if k not in ("state", "at", "sha256", "checksum")}
+        | {"best_validation": 0.9}
+    )
+    contest = read_contest([run])
+    (grid,) = find_grids(contest)
+    assert grid.chosen() == ((4, 0.5), 0.9)
+    value = contest.find("k=4, t=0.5").per_user("NDCG@10").mean()
+    assert f"chooses k = 4, t = 0.5 (0.9000 there); its test NDCG@10 is {value:.4f}" in describe_grid(grid, "NDCG@10")
+
+
+def test_a_grid_that_is_still_running_has_empty_cells_and_two_axes_only(tmp_path):
+    run = make_run(tmp_path / "grid", GRID)
+    run.model("k=16, t=1", 1).write_status("running")
+    (grid,) = find_grids(read_contest([run]))
+    assert len(grid.models) == 8 and (16, 1.0) not in grid.models
+    assert find_grids(read_contest([make_run(tmp_path / "mixed")])) == []
+
+
+def test_negatives_of_another_law_are_another_line(tmp_path):
+    shared = {
+        f"{k} per batch": describe(Trained(SASRec(), GBCE(k, 0.5), Training(), Negatives(shared_by="batch")))
+        for k in (4, 16)
+    }
+    models = {"4 each": trained(GBCE(4, 0.5)), "8 each": trained(GBCE(8, 0.5))} | shared
+    found = find_series(read_contest([make_run(tmp_path / "laws", models)]))
+    assert [(one.loss, one.negatives.tolist()) for one in found] == [
+        ("gBCE, t = 0.5", [4, 8]),
+        ("gBCE, t = 0.5, shared by batch", [4, 16]),
+    ]
+    twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
+    found = find_series(read_contest([make_run(tmp_path / "twice", twice)]))
+    assert [one.loss for one in found] == ["gBCE, t = 0.5, shared by batch"]  # of the other, dropout varies too
+
+
+def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
+    contest = read_contest([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
+    subjects = read_subjects(contest)
+    labels = {text.get_text() for text in draw_confidence(subjects, looks_of(["SASRec-Softmax"])).legends[0].texts}
+    assert labels == {"SASRec-Softmax", "calibrated"}
+
+
+def test_losses_become_lines_over_the_number_of_negatives(tmp_path):
+    series = find_series(read_contest([make_run(tmp_path / "losses", LOSSES)]))
+    assert [(one.architecture, one.loss) for one in series] == [
+        (architecture, loss)
+        for architecture in ("SASRec", "BERT4Rec")
+        for loss in ("BCE", "gBCE, t = 1", "SampledSoftmax")
+    ]
+    assert all(np.array_equal(one.negatives, [1, 4, 16]) for one in series)
+
+
+def test_the_user_to_show_is_the_papers_or_the_first_or_the_one_that_is_named(tmp_path):
+    contest = read_contest([make_run(tmp_path / "mixed")])
+    captions = {one.name: one.caption for one in all_figures(contest, user="77")}
+    assert "of user 77," in captions["user"]
+    with pytest.raises(InputError, match="no test user 9999; some are 1, 2"):
+        all_figures(contest, user="9999")
+    of_movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
+    assert "of user 1," in {one.name: one.caption for one in all_figures(read_contest([of_movielens]))}["user"]
+
+
+def test_of_many_models_the_best_are_drawn(tmp_path):
+    contest = read_contest([make_run(tmp_path / "losses", LOSSES)])
+    figure = next(one.figure for one in all_figures(contest) if one.name == "confidence")
+    drawn = [line.get_label() for line in figure.axes[0].lines if line.get_label() in LOSSES]
+    assert drawn == list(LOSSES)[-10:]  # later models are better in runs that are made
+
+
+def test_an_axis_within_one_power_of_ten_has_numbers_too():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.loglog([0.12, 0.9], [0.001, 100])
+    plain_numbers(axes.xaxis, axes.yaxis)
+    figure.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels(minor=True) if label.get_text()] == [
+        "0.2",
+        "0.3",
+        "0.4",
+        "0.5",
+        "0.7",
+    ]
+    assert {"0.01", "0.1", "1", "10"} <= {label.get_text() for label in axes.get_yticklabels()}
+    assert not any(label.get_text() for label in axes.get_yticklabels(minor=True))

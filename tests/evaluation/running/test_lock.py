@@ -1,0 +1,100 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aprec_like.errors import InputError
+from aprec_like.files import StorageError
+from evaluation.running import lock
+from evaluation.running.lock import RunLock
+
+ROOT = Path(__file__).parents[3]
+
+HOLDER = """
+import subprocess, sys
+from pathlib import Path
+from evaluation.running.lock import RunLock
+with RunLock(Path(sys.argv[1])) as lock:
+    child = subprocess.Popen(["sleep", sys.argv[2]], pass_fds=[lock.descriptor], stdout=subprocess.DEVNULL)
+    print(child.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold(tmp_path):
+    """Starts a process that holds the lock, with a child that holds it too."""
+    started = []
+
+    def start(child_seconds):
+        command = [sys.executable, "-c", HOLDER, str(tmp_path / ".lock"), str(child_seconds)]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, int(process.stdout.readline())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "SECONDS_TO_WAIT", 0.3)
+    return tmp_path / ".lock"
+
+
+def test_a_second_start_is_told_who_holds_the_folder(path, hold):
+    process, child = hold(60)
+    with pytest.raises(InputError, match=f"another run works here .process {process.pid} on .*, since "), RunLock(path):
+        pass
+    os.kill(child, signal.SIGKILL)
+
+
+def test_the_lock_lives_as_long_as_any_process_that_has_it_and_no_longer(path, hold):
+    process, child = hold(60)
+    process.kill()
+    process.wait()
+    with pytest.raises(InputError, match="another run"), RunLock(path):
+        pass
+    os.kill(child, signal.SIGKILL)
+    time.sleep(0.05)
+    with RunLock(path):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+def test_a_start_waits_for_what_is_ending(path, hold, monkeypatch):
+    monkeypatch.setattr(lock, "SECONDS_TO_WAIT", 10)
+    process, _ = hold(1)
+    process.kill()
+    with RunLock(path):
+        pass
+
+
+def test_the_file_of_a_dead_run_is_no_obstacle_and_a_finished_run_names_no_machine(path):
+    path.write_text('{"pid": 1, "host": "elsewhere"}')
+    with RunLock(path):
+        pass
+    assert path.read_bytes() == b""
+
+
+def test_without_locks_in_the_file_system_there_is_a_warning(path, monkeypatch, capsys):
+    def unsupported(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", unsupported)
+    with RunLock(path):
+        pass
+    assert "no locks" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"), RunLock(tmp_path / "file" / ".lock"):
+        pass
