@@ -6,7 +6,7 @@ from aprec_like.candidates import UniformCandidates
 from aprec_like.errors import InputError
 from aprec_like.ranking import rank
 from aprec_like.splits import HeldOut, LeaveOneOut
-from tests.aprec_like.test_ranking import FixedScorer
+from tests.aprec_like.ranking.test_rank_catalogue import FixedScorer
 from tests.conftest import interactions_from
 
 SEQUENCES = [[0, 3, 5, 1], [9, 8, 2, 4], [7, 6, 0]]
