@@ -16,7 +16,7 @@ from evaluation.cli import DONE, EXIT_CODES, FAILED, run_command
 
 if TYPE_CHECKING:
     from evaluation.analysis.comparison import Comparison, Rules
-    from evaluation.results.load import Contest
+    from evaluation.results.load import LoadedRuns
     from evaluation.table import Table
 
 EXAMPLES = """examples:
@@ -109,33 +109,33 @@ def main() -> int:
     """Print the comparison that the command line asks for."""
     arguments = parse_arguments()
     from evaluation.analysis.comparison import Rules, compare_models
-    from evaluation.results.load import read_contest
+    from evaluation.results.load import load_runs
     from evaluation.results.store import RunFolder
 
     rules = Rules(arguments.baseline, arguments.test, arguments.correction, arguments.alpha)
-    runs = [RunFolder(path) for path in arguments.runs]
-    groups = [[run] for run in runs] if arguments.side_by_side else [runs]
-    contests = [_with_imports(read_contest(group, arguments.metric), arguments.imported) for group in groups]
-    comparisons = [compare_models(contest, rules) for contest in contests]
-    tables, is_right = _further_tables(contests, comparisons, rules, arguments)
+    folders = [RunFolder(path) for path in arguments.runs]
+    groups = [[folder] for folder in folders] if arguments.side_by_side else [folders]
+    loaded = [_with_imports(load_runs(group, arguments.metric), arguments.imported) for group in groups]
+    comparisons = [compare_models(runs, rules) for runs in loaded]
+    tables, is_right = _further_tables(loaded, comparisons, rules, arguments)
     if arguments.export:
-        _export(contests, arguments.export)
+        _export(loaded, arguments.export)
     _print(comparisons, tables, arguments)
     return DONE if is_right else FAILED
 
 
-def _with_imports(contest: Contest, paths: list[Path]) -> Contest:
+def _with_imports(runs: LoadedRuns, paths: list[Path]) -> LoadedRuns:
     from dataclasses import replace
 
     from evaluation.results.trec import import_results
 
     for path in paths:
-        contest = replace(contest, contestants=[*contest.contestants, import_results(path, contest)])
-    return contest
+        runs = replace(runs, models=[*runs.models, import_results(path, runs)])
+    return runs
 
 
 def _further_tables(
-    contests: list[Contest], comparisons: list[Comparison], rules: Rules, arguments: argparse.Namespace
+    loaded: list[LoadedRuns], comparisons: list[Comparison], rules: Rules, arguments: argparse.Namespace
 ) -> tuple[list[Table], bool]:
     """The tables that options ask for, and whether all published numbers were met."""
     from evaluation.analysis import breakdown as findings
@@ -143,50 +143,50 @@ def _further_tables(
     from evaluation.analysis.time_to_quality import time_table
 
     tables, is_right = [], True
-    for contest, comparison in zip(contests, comparisons, strict=True):
+    for runs, comparison in zip(loaded, comparisons, strict=True):
         if arguments.check:
             table, is_met = findings.published_table(comparison)
             tables.append(table)
             is_right &= is_met
-        for metric in contest.metrics:
+        for metric in runs.metrics:
             if arguments.pairwise:
-                pairs = findings.compare_pairs(contest, metric, rules)
+                pairs = findings.compare_pairs(runs, metric, rules)
                 tables.append(findings.pairwise_table(pairs))
                 if arguments.figures:
-                    _draw("pairwise", contest, metric, arguments.figures, pairs)
+                    _draw("pairwise", runs, metric, arguments.figures, pairs)
             if arguments.ladder:
-                tables.append(ladder_table(contest, metric, rules))
+                tables.append(ladder_table(runs, metric, rules))
             if arguments.effects:
-                tables.append(findings.effects_table(contest, metric, rules))
+                tables.append(findings.effects_table(runs, metric, rules))
             if arguments.explain:
-                strata = findings.stratify(contest, metric, *arguments.explain)
+                strata = findings.stratify(runs, metric, *arguments.explain)
                 tables.append(findings.strata_table(strata, metric, *arguments.explain))
                 if arguments.figures:
-                    _draw("strata", contest, metric, arguments.figures, strata, *arguments.explain)
+                    _draw("strata", runs, metric, arguments.figures, strata, *arguments.explain)
         if arguments.beyond_accuracy:
-            tables.append(findings.beyond_accuracy_table(contest))
+            tables.append(findings.beyond_accuracy_table(runs))
         if arguments.time_to:
-            tables.append(time_table(contest, arguments.time_to))
+            tables.append(time_table(runs, arguments.time_to))
     return tables, is_right
 
 
-def _draw(kind: str, contest: Contest, metric: str, folder: Path, *arguments: Any) -> None:
+def _draw(kind: str, runs: LoadedRuns, metric: str, folder: Path, *arguments: Any) -> None:
     from evaluation.figures import results as plots
     from evaluation.figures.style import save
     from evaluation.results.store import encode_name
 
-    path = folder / f"{encode_name(contest.title)}-{kind}-{encode_name(metric)}.pdf"
+    path = folder / f"{encode_name(runs.title)}-{kind}-{encode_name(metric)}.pdf"
     draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
     save(draw(metric, *arguments), path)
     print(path, file=sys.stderr)
 
 
-def _export(contests: list[Contest], folder: Path) -> None:
+def _export(loaded: list[LoadedRuns], folder: Path) -> None:
     from evaluation.results.store import encode_name
     from evaluation.results.trec import export_results
 
-    for contest in contests:
-        for path in export_results(contest, folder if len(contests) == 1 else folder / encode_name(contest.title)):
+    for runs in loaded:
+        for path in export_results(runs, folder if len(loaded) == 1 else folder / encode_name(runs.title)):
             print(path, file=sys.stderr)
 
 

@@ -11,7 +11,7 @@ from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_publish
 from aprec_like.errors import InputError
 from aprec_like.filters import is_repeat
 from aprec_like.interactions import Interactions
-from aprec_like.splits import leakage_of_leave_one_out
+from aprec_like.splits import leave_one_out_leakage
 from aprec_like.types import Array
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
@@ -116,7 +116,7 @@ def _spread(counts: Array) -> str:
 
 
 def _time(interactions: Interactions) -> str:
-    ties, leakage = interactions.tied_share(), leakage_of_leave_one_out(interactions)
+    ties, leakage = interactions.tied_share(), leave_one_out_leakage(interactions)
     if ties is None or interactions.timestamps is None:
         return "no timestamps: the order of the file counts"
     timestamps = interactions.timestamps

@@ -63,10 +63,9 @@ def main() -> int:
     """Print the recommendations that the command line asks for."""
     arguments = parse_arguments()
     from aprec_like.datasets.download import default_data_dir
-    from evaluation.results.load_split import settings_of
 
     run = RunFolder(arguments.run)
-    settings = settings_of(run)
+    settings = run.read_recipe()
     catalogue = run.read_items()
     history = find_items(catalogue, arguments.items)
     import_tensorflow()

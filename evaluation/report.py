@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evaluation.analysis.comparison import Comparison
     from evaluation.figures.all_figures import Illustration
     from evaluation.page.html import Html
-    from evaluation.results.load import Contest
+    from evaluation.results.load import LoadedRuns
     from evaluation.table import Table
 
 
@@ -52,20 +52,20 @@ def main() -> int:
     from evaluation.analysis.calibration import calibration_table, read_subjects
     from evaluation.analysis.comparison import compare_models
     from evaluation.figures.all_figures import illustrate, write_figures
-    from evaluation.results.load import read_contest
+    from evaluation.results.load import load_runs
     from evaluation.results.store import RunFolder
 
     run = RunFolder(arguments.run)
-    contest = read_contest([run])
-    comparison = compare_models(contest)
-    subjects = read_subjects(contest)
-    truths = _truths(contest, subjects)
+    runs = load_runs([run])
+    comparison = compare_models(runs)
+    subjects = read_subjects(runs)
+    truths = _truths(runs, subjects)
     tables = [calibration_table(subjects, truths)] if subjects else []
     if arguments.truth:
-        tables.append(_truth_table(contest))
-    illustrations = list(illustrate(contest, comparison, subjects, truths, arguments.user))
+        tables.append(_truth_table(runs))
+    illustrations = list(illustrate(runs, comparison, subjects, truths, arguments.user))
     write_figures(run, illustrations)
-    run.write_report(make_page(contest, comparison, illustrations, tables))
+    run.write_report(make_page(runs, comparison, illustrations, tables))
     for illustration in illustrations:
         if illustration.name.startswith("grid"):
             print(illustration.caption, file=sys.stderr)
@@ -73,20 +73,20 @@ def main() -> int:
     return DONE
 
 
-def _truths(contest: Contest, subjects: Sequence[Subject]) -> Mapping[str, Array] | None:
+def _truths(runs: LoadedRuns, subjects: Sequence[Subject]) -> Mapping[str, Array] | None:
     """The true probabilities, if they can be had: a page without them is better than none."""
     from aprec_like.errors import InputError
     from evaluation.analysis.calibration import read_truths
 
     try:
-        return read_truths(contest, subjects)
+        return read_truths(runs, subjects)
     except InputError as error:
         print(f"not compared with the truth: {error}", file=sys.stderr)
         return None
 
 
 def make_page(
-    contest: Contest, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
+    runs: LoadedRuns, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
 ) -> str:
     """The page of a run."""
     from evaluation.page import data_and_models as cards
@@ -96,27 +96,27 @@ def make_page(
     def drawn(section: str) -> Html:
         return figures([one for one in illustrations if one.section == section])
 
-    run, paper = contest.runs[0], sections.paper(comparison)
+    run, paper = runs.folders[0], sections.paper(comparison)
     parts = [
-        ("summary", "Summary", sections.summary(contest, comparison)),
-        ("results", "Results", joined([sections.results(contest, comparison), drawn("results")])),
+        ("summary", "Summary", sections.summary(runs, comparison)),
+        ("results", "Results", joined([sections.results(runs, comparison), drawn("results")])),
     ]
     if len(comparison.rows) > 1:
-        parts.append(("pairs", "Pairs", joined([drawn("pairs"), sections.pairs(contest, comparison)])))
+        parts.append(("pairs", "Pairs", joined([drawn("pairs"), sections.pairs(runs, comparison)])))
     if paper is not None:
         parts.append(("paper", "Paper", paper))
-    if contest.contestants:
+    if runs.models:
         parts.append(("training", "Training", drawn("training")))
     if calibration:
         parts.append(("calibration", "Calibration", joined([*map(table_of, calibration), drawn("calibration")])))
     parts.append(("dataset", "Data", joined([cards.dataset_card(run), drawn("dataset")])))
-    parts.append(("models", "Models", cards.models(contest)))
+    parts.append(("models", "Models", cards.models(runs)))
     parts.append(("environment", "Environment", cards.environment(run)))
-    parts.append(("cite", "Cite", sections.citation(contest, comparison)))
-    return whole_page(f"{contest.title}: results", sections.header_of(contest), parts)
+    parts.append(("cite", "Cite", sections.citation(runs, comparison)))
+    return whole_page(f"{runs.title}: results", sections.header_of(runs), parts)
 
 
-def _truth_table(contest: Contest) -> Table:
+def _truth_table(runs: LoadedRuns) -> Table:
     from evaluation.table import Table
 
     import_tensorflow()
@@ -125,7 +125,7 @@ def _truth_table(contest: Contest) -> Table:
 
     lines = [
         [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}"]
-        for name, gap in full_gaps(contest).items()
+        for name, gap in full_gaps(runs).items()
     ]
     return Table(
         "truth",

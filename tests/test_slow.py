@@ -24,7 +24,7 @@ from aprec_like.training import loop as training
 from evaluation.analysis.calibration import read_subjects, read_truths, top_gap
 from evaluation.analysis.truth import full_gaps
 from evaluation.benchmarking import naive
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from tests.conftest import interactions_from
 
@@ -67,14 +67,14 @@ def test_calibrated_gsasrec_predicts_the_truth_of_simulated_users_and_sasrec_doe
     """At 80 % of the Oracle's NDCG@10 and more, ten times nearer to the truth, and as Theorem 1 says at every K."""
     results = run("simulated_overconfidence", tmp_path, "--only", "SASRec", "gSASRec, t=1", "Oracle")
     assert mean_ndcg(results, "gSASRec, t=1") > 0.8 * mean_ndcg(results, "Oracle")
-    contest = read_contest([RunFolder(results)])
-    subjects = {subject.name: subject for subject in read_subjects(contest)}
-    truths = read_truths(contest, list(subjects.values()))
+    runs = load_runs([RunFolder(results)])
+    subjects = {subject.name: subject for subject in read_subjects(runs)}
+    truths = read_truths(runs, list(subjects.values()))
     gsasrec = subjects["gSASRec, t=1"]
     assert 10 * top_gap(gsasrec, truths) < top_gap(subjects["SASRec"], truths)
     expected = Predictions(gsasrec.law.optimal_sigmoid(truths[gsasrec.name]), gsasrec.predictions.is_target)
     assert confidence_curve(gsasrec.predictions)[0] == pytest.approx(confidence_curve(expected)[0], rel=0.2)
-    gaps = full_gaps(contest)
+    gaps = full_gaps(runs)
     assert gaps["gSASRec, t=1"].top == pytest.approx(top_gap(gsasrec, truths), rel=1e-3)
     assert gaps["Oracle"].divergence < 1e-6 < 10 * gaps["gSASRec, t=1"].catalogue < gaps["SASRec"].catalogue
 

@@ -14,7 +14,7 @@ from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import Comparison, Rules
 from evaluation.analysis.main_table import quoted_digits
 from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest, correct, mean_interval, paired_test
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.table import Entry, Line, Table
 
 CLOSE = 0.05
@@ -34,9 +34,9 @@ class Pairwise:
     rules: Rules
 
 
-def compare_pairs(contest: Contest, metric: str, rules: Rules) -> Pairwise:
+def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
     """Test every pair of models; the family is all pairs."""
-    models = [model for model in contest.contestants if not model.is_bound]
+    models = [model for model in runs.models if not model.is_oracle]
     tests = {
         (one.name, other.name): paired_test(one.per_user(metric), other.per_user(metric), rules.test)
         for one, other in itertools.combinations(models, 2)
@@ -64,10 +64,10 @@ def pairwise_table(pairs: Pairwise) -> Table:
     )
 
 
-def effects_table(contest: Contest, metric: str, rules: Rules) -> Table:
+def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     """Architectures by losses: what changing one of the two brings while the other stays, each step tested."""
-    grid: dict[tuple[str, str], Contestant] = {}
-    for model in contest.contestants:
+    grid: dict[tuple[str, str], ModelResults] = {}
+    for model in runs.models:
         if model.settings.get("class") == "Trained":
             key = (model.settings["model"]["class"], _loss_name(model.settings["loss"]))
             if key in grid:
@@ -155,12 +155,12 @@ def verdict(ours: Interval, published: float, digits: int) -> str:
     return VERDICTS[1] if abs(ours.mean - published) <= CLOSE * published else VERDICTS[2]
 
 
-def beyond_accuracy_table(contest: Contest, cutoff: int = CUTOFF) -> Table:
+def beyond_accuracy_table(runs: LoadedRuns, cutoff: int = CUTOFF) -> Table:
     """How much of the catalogue the first places show, and how popular what they show is."""
-    items = contest.runs[0].read_items()
+    items = runs.folders[0].read_items()
     places = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
     lines = []
-    for model in contest.contestants:
+    for model in runs.models:
         shown = [folder.read_top_items() for folder in model.folders]
         firsts = [frame.loc[frame["position"] <= cutoff, "item"] for frame in shown]
         if firsts:
@@ -168,7 +168,7 @@ def beyond_accuracy_table(contest: Contest, cutoff: int = CUTOFF) -> Table:
             popularity = np.mean([first.map(places).mean() for first in firsts])
             lines.append([model.name, f"{coverage:.1%}", f"{popularity:,.1f}"])
     return Table(
-        label=f"{contest.title}-beyond-accuracy",
+        label=f"{runs.title}-beyond-accuracy",
         header=["Model", f"Coverage@{cutoff}", f"Popularity rank@{cutoff}"],
         blocks=[lines],
         caption=f"Coverage: share of the {len(items):,} items that stand in someone's first {cutoff}; popularity rank: "
@@ -193,10 +193,10 @@ STRATA = {
 }
 
 
-def stratify(contest: Contest, metric: str, first: str, second: str) -> list[Stratum]:
+def stratify(runs: LoadedRuns, metric: str, first: str, second: str) -> list[Stratum]:
     """The difference of two models among users with short and long histories, rare and popular targets, and so on."""
-    cases = contest.runs[0].read_cases()
-    differences = contest.find(first).per_user(metric) - contest.find(second).per_user(metric)
+    cases = runs.folders[0].read_cases()
+    differences = runs.find(first).per_user(metric) - runs.find(second).per_user(metric)
     strata = []
     for column, title in STRATA.items():
         if column in cases:

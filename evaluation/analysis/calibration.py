@@ -24,7 +24,7 @@ from aprec_like.datasets import Simulated
 from aprec_like.interactions import PADDING
 from aprec_like.settings import restore
 from aprec_like.types import Array, Json
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import DATA_CLASSES, load_split
 from evaluation.table import Table
 
@@ -81,14 +81,14 @@ def law_of(settings: Json, num_items: int) -> SamplingLaw | None:
     return SamplingLaw(loss["num_negatives"], num_items, power, _rejects_positive(settings))
 
 
-def read_subjects(contest: Contest) -> list[Subject]:
+def read_subjects(runs: LoadedRuns) -> list[Subject]:
     """The models of a run whose scores mean probabilities."""
-    catalogue = contest.runs[0].read_items()
-    found = [_read_subject(model, pd.Index(catalogue["item"])) for model in contest.contestants]
+    catalogue = runs.folders[0].read_items()
+    found = [_read_subject(model, pd.Index(catalogue["item"])) for model in runs.models]
     return [subject for subject in found if subject is not None]
 
 
-def _read_subject(model: Contestant, catalogue: pd.Index) -> Subject | None:
+def _read_subject(model: ModelResults, catalogue: pd.Index) -> Subject | None:
     num_items = len(catalogue)
     probability = probability_of(model.settings, num_items)
     if probability is None or not model.folders:
@@ -124,16 +124,16 @@ def _rejects_positive(settings: Json) -> bool:
     return bool(settings["negatives"]["reject_positive"] or settings["negatives"]["reject_history"])
 
 
-def read_truths(contest: Contest, subjects: Sequence[Subject]) -> dict[str, Array] | None:
+def read_truths(runs: LoadedRuns, subjects: Sequence[Subject]) -> dict[str, Array] | None:
     """(users, depth) the true probabilities of every user's best items, by model; `None` where they are not known.
 
     They are those of the simulator, which is asked again: the folder holds its settings.
     """
-    if contest.settings.get("dataset", {}).get("class") != "Simulated":
+    if runs.settings.get("dataset", {}).get("class") != "Simulated":
         return None
-    dataset: Simulated = restore(contest.settings["dataset"], DATA_CLASSES)
+    dataset: Simulated = restore(runs.settings["dataset"], DATA_CLASSES)
     truth = dataset.truth()
-    test = load_split(contest.runs[0], Path()).test
+    test = load_split(runs.folders[0], Path()).test
     truths = {subject.name: np.full(subject.items.shape, np.nan) for subject in subjects}
     step = max(1, CHUNK_CELLS // dataset.num_items)
     for start in range(0, len(test), step):

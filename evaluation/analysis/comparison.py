@@ -1,4 +1,4 @@
-"""From contestants to a comparison: every model's means, and its tested difference to the best or to a baseline."""
+"""Comparison of models: means over users, and the tested difference of each model to the best or to a baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaluation.analysis.significance import (
     paired_test,
     remark_on,
 )
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 
 ALPHA = 0.05
 
@@ -117,16 +117,16 @@ class Comparison:
         return cell.p_corrected is not None and cell.p_corrected < self.rules.alpha
 
 
-def compare_models(contest: Contest, rules: Rules | None = None) -> Comparison:
+def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
     """Test every model against the best of each metric, or against the baseline, which must be among them."""
     rules = rules or Rules()
-    models = [model for model in contest.contestants if not model.is_bound]
-    names = [model.name for model in contest.contestants]
+    models = [model for model in runs.models if not model.is_oracle]
+    names = [model.name for model in runs.models]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{contest.title}: two models are called {repeated[0]}; tests could not tell them apart")
-    if rules.baseline is not None and contest.find(rules.baseline).is_bound:
+        raise InputError(f"{runs.title}: two models are called {repeated[0]}; tests could not tell them apart")
+    if rules.baseline is not None and runs.find(rules.baseline).is_oracle:
         raise InputError(f"{rules.baseline} is the best possible ranking, not a model to be tested against")
-    comparators = {metric: _comparator(models, metric, rules.baseline) for metric in contest.metrics} if models else {}
+    comparators = {metric: _comparator(models, metric, rules.baseline) for metric in runs.metrics} if models else {}
     tests = {
         (model.name, metric): paired_test(model.per_user(metric), comparator.per_user(metric), rules.test)
         for metric, comparator in comparators.items()
@@ -134,10 +134,10 @@ def compare_models(contest: Contest, rules: Rules | None = None) -> Comparison:
         if model is not comparator
     }
     corrected = dict(zip(tests, correct([test.p_value for test in tests.values()], rules.correction), strict=True))
-    published = contest.settings.get("published", {})
-    family_size, num_users = (1 if rules.correction == "none" else len(tests)), len(contest.cases)
+    published = runs.settings.get("published", {})
+    family_size, num_users = (1 if rules.correction == "none" else len(tests)), len(runs.cases)
 
-    def cell(model: Contestant, metric: str) -> Cell:
+    def cell(model: ModelResults, metric: str) -> Cell:
         key = (model.name, metric)
         test = tests.get(key)
         mean = float(np.mean(comparators[metric].per_user(metric))) if test else 0.0
@@ -152,30 +152,28 @@ def compare_models(contest: Contest, rules: Rules | None = None) -> Comparison:
             published=published.get(model.name, {}).get(metric),
         )
 
-    def row(model: Contestant) -> Row:
-        return Row(
-            model.name, model.seeds, {name: cell(model, name) for name in contest.metrics}, model.seconds_to_best
-        )
+    def row(model: ModelResults) -> Row:
+        return Row(model.name, model.seeds, {name: cell(model, name) for name in runs.metrics}, model.seconds_to_best)
 
     rows = [row(model) for model in models]
     remark = remark_on(rules.test, rules.alpha, len(tests), rules.correction) if tests else None
     return Comparison(
-        run=contest.title,
-        metrics=contest.metrics,
+        run=runs.title,
+        metrics=runs.metrics,
         rows=rows,
-        bounds=[row(model) for model in contest.contestants if model.is_bound],
-        literature=contest.settings.get("literature", {}),
-        remarks=[*([remark] if remark else []), *_undetectable(rows, rules), *contest.remarks],
+        bounds=[row(model) for model in runs.models if model.is_oracle],
+        literature=runs.settings.get("literature", {}),
+        remarks=[*([remark] if remark else []), *_undetectable(rows, rules), *runs.remarks],
         rules=rules,
         family_size=len(tests),
-        num_users=len(contest.cases),
-        exclude_seen=contest.settings["evaluation"]["exclude_seen"],
-        num_candidates=(contest.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
-        groups=contest.settings.get("groups", {}),
+        num_users=len(runs.cases),
+        exclude_seen=runs.settings["evaluation"]["exclude_seen"],
+        num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
+        groups=runs.settings.get("groups", {}),
     )
 
 
-def _comparator(models: list[Contestant], metric: str, baseline: str | None) -> Contestant:
+def _comparator(models: list[ModelResults], metric: str, baseline: str | None) -> ModelResults:
     best = max(models, key=lambda model: float(np.mean(model.per_user(metric))))
     return next((model for model in models if model.name == baseline), best)
 

@@ -10,15 +10,15 @@ from aprec_like.errors import InputError
 from evaluation.analysis.comparison import Rules
 from evaluation.analysis.main_table import p_text
 from evaluation.analysis.significance import TEST_NAMES, correct, paired_test
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, Line, Table
 
 
-def ladder_table(contest: Contest, metric: str, rules: Rules) -> Table:
+def ladder_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     """The models in the order of the recipe, each tested against the one before it; the family is all steps."""
-    rungs = [model for model in contest.contestants if not model.is_bound]
+    rungs = [model for model in runs.models if not model.is_oracle]
     if len(rungs) < 2:
-        raise InputError(f"{contest.title}: a ladder needs two finished models. Received: {len(rungs)}")
+        raise InputError(f"{runs.title}: a ladder needs two finished models. Received: {len(rungs)}")
     tests = [
         paired_test(above.per_user(metric), below.per_user(metric), rules.test)
         for below, above in itertools.pairwise(rungs)

@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 from evaluation.table import Line, Table
 
 
-def time_table(contest: Contest, targets: Sequence[float]) -> Table:
+def time_table(runs: LoadedRuns, targets: Sequence[float]) -> Table:
     """Minutes of training, validation included, until the validation metric first reached each target.
 
     Means over seeds; a target that one of them never reached has no time. Models that were not validated are left out.
     """
     lines: list[Line] = []
     metrics: dict[str, None] = {}
-    for model in contest.contestants:
+    for model in runs.models:
         histories = [folder.read_history().dropna(subset="validation") for folder in model.folders]
         if not histories or any(history.empty for history in histories):
             continue
@@ -28,7 +28,7 @@ def time_table(contest: Contest, targets: Sequence[float]) -> Table:
         total = float(np.mean([history["seconds"].iloc[-1] for history in histories])) / 60
         lines.append([model.name, *(_minutes(histories, target) for target in targets), f"{best:.4f}", f"{total:.1f}"])
     if not lines:
-        raise InputError(f"{contest.title}: no finished model was validated while it trained")
+        raise InputError(f"{runs.title}: no finished model was validated while it trained")
     metric = " or ".join(metrics)
     return Table(
         label="time",

@@ -16,26 +16,26 @@ from aprec_like.errors import InputError
 from aprec_like.settings import restore
 from aprec_like.types import Array
 from evaluation.analysis.calibration import CHUNK_CELLS, probability_of, read_subjects
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 from evaluation.results.load_split import load_split
 from evaluation.results.scorer import KNOWN, load_scorer
 
 
-def full_gaps(contest: Contest) -> dict[str, TruthGap]:
+def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
     """How far the probabilities of all items are from the truth of simulated data, by model.
 
     Unlike the distance over the first items, this takes all scores, so the models are asked again.
     """
-    run, settings = contest.runs[0], contest.settings
+    run, settings = runs.folders[0], runs.settings
     dataset = restore(settings["dataset"], KNOWN)
     if not isinstance(dataset, Simulated):
         raise InputError(f"{run.path}: the truth is known of simulated data alone")
     truth = dataset.truth()
     test = load_split(run, Path(), KNOWN).test
-    subjects = {subject.name: subject for subject in read_subjects(contest)}
+    subjects = {subject.name: subject for subject in read_subjects(runs)}
     scorers = {
         model.name: load_scorer(run, model.name, model.seeds[0], Path())
-        for model in contest.contestants
+        for model in runs.models
         if model.name in subjects
     }
     found: dict[str, list[TruthGap]] = {name: [] for name in scorers}

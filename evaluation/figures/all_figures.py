@@ -24,7 +24,7 @@ from evaluation.figures.results import (
 )
 from evaluation.figures.style import looks_of, save
 from evaluation.figures.sweeps import describe_grid, draw_grid, draw_series, find_grids, find_series
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 from evaluation.results.store import RunFolder, encode_name
 
 MAIN_METRIC = "NDCG@10"
@@ -52,18 +52,18 @@ def main_metric(metrics: Sequence[str]) -> str:
 
 
 def illustrate(
-    contest: Contest,
+    runs: LoadedRuns,
     comparison: Comparison,
     subjects: Sequence[Subject],
     truths: Mapping[str, Array] | None = None,
     user: str | None = None,
 ) -> Iterator[Illustration]:
     """All figures of a run; `user` is the one whose probabilities are shown."""
-    yield from _of_results(contest, comparison)
-    yield from _of_training(contest, comparison)
+    yield from _of_results(runs, comparison)
+    yield from _of_training(runs, comparison)
     shown = _readable([subject.name for subject in subjects], comparison)
-    yield from _of_calibration(contest, [subject for subject in subjects if subject.name in shown], truths, user)
-    cases, items = contest.runs[0].read_cases(), contest.runs[0].read_items()
+    yield from _of_calibration(runs, [subject for subject in subjects if subject.name in shown], truths, user)
+    cases, items = runs.folders[0].read_cases(), runs.folders[0].read_items()
     if len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
         yield Illustration("dataset", "dataset", caption, draw_dataset(cases, items))
@@ -77,18 +77,18 @@ def _readable(names: Sequence[str], comparison: Comparison) -> set[str]:
     return {*ranked[:MAX_LINES], *(row.name for row in comparison.bounds)}
 
 
-def _of_results(contest: Contest, comparison: Comparison) -> Iterator[Illustration]:
-    metric = main_metric(contest.metrics)
-    grids = find_grids(contest)
+def _of_results(runs: LoadedRuns, comparison: Comparison) -> Iterator[Illustration]:
+    metric = main_metric(runs.metrics)
+    grids = find_grids(runs)
     for grid in grids:
         caption = f"{metric} by number of negatives and calibration. {describe_grid(grid, metric)}"
         yield Illustration(f"grid-{encode_name(grid.architecture)}", "results", caption, draw_grid(grid, metric))
-    if series := find_series(contest):
-        shown = list(dict.fromkeys((contest.metrics[0], metric)))
+    if series := find_series(runs):
+        shown = list(dict.fromkeys((runs.metrics[0], metric)))
         caption = "Metrics against the number of negatives, by loss."
         yield Illustration("negatives", "results", caption, draw_series(series, shown))
     if 1 < len(comparison.rows) <= MAX_PAIRS:
-        pairs = compare_pairs(contest, metric, comparison.rules)
+        pairs = compare_pairs(runs, metric, comparison.rules)
         caption = (
             f"{metric} of every pair, row minus column; * differs (p < {comparison.rules.alpha:g}, "
             f"{comparison.rules.correction.capitalize()} over {len(pairs.tests)} pairs)."
@@ -96,23 +96,23 @@ def _of_results(contest: Contest, comparison: Comparison) -> Iterator[Illustrati
         yield Illustration("pairs", "pairs", caption, draw_pairwise(metric, pairs))
 
 
-def _of_training(contest: Contest, comparison: Comparison) -> Iterator[Illustration]:
-    looks, metric = looks_of(contest.settings["models"]), main_metric(contest.metrics)
-    shown = _readable([model.name for model in contest.contestants], comparison)
-    if curves := [curve for curve in read_learning_curves(contest) if curve.model in shown]:
+def _of_training(runs: LoadedRuns, comparison: Comparison) -> Iterator[Illustration]:
+    looks, metric = looks_of(runs.settings["models"]), main_metric(runs.metrics)
+    shown = _readable([model.name for model in runs.models], comparison)
+    if curves := [curve for curve in read_learning_curves(runs) if curve.model in shown]:
         caption = "Validation after every epoch, against epochs and against time; the large mark is the best epoch."
-        yield Illustration("learning", "training", caption, draw_learning(curves, looks, _validated(contest)))
+        yield Illustration("learning", "training", caption, draw_learning(curves, looks, _validated(runs)))
     if any(row.seconds_to_best is not None for row in comparison.rows):
         caption = f"Test {metric} with its 95 % interval against the time until the best epoch, validation included."
         yield Illustration("time", "training", caption, draw_quality_against_time(comparison, looks, metric))
 
 
 def _of_calibration(
-    contest: Contest, subjects: Sequence[Subject], truths: Mapping[str, Array] | None, user: str | None
+    runs: LoadedRuns, subjects: Sequence[Subject], truths: Mapping[str, Array] | None, user: str | None
 ) -> Iterator[Illustration]:
     if not subjects:
         return
-    looks = looks_of(contest.settings["models"])
+    looks = looks_of(runs.settings["models"])
     depth = subjects[0].items.shape[1]
     caption = (
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
@@ -127,29 +127,29 @@ def _of_calibration(
         "the logarithmic axes leave out."
     )
     yield Illustration("reliability", "calibration", caption, draw_reliability(subjects, looks))
-    case = _case_of(contest, user)
+    case = _case_of(runs, user)
     caption = (
-        f"Predicted probability of the best {depth} items of user {contest.cases['user'].iloc[case]}, and the sum over "
+        f"Predicted probability of the best {depth} items of user {runs.cases['user'].iloc[case]}, and the sum over "
         "the whole catalogue; a circle is the item that came next." + remarks_on(subjects)
     )
-    figure = draw_one_user(subjects, looks, case, contest.cases["user"].iloc[case])
+    figure = draw_one_user(subjects, looks, case, runs.cases["user"].iloc[case])
     yield Illustration("user", "calibration", caption, figure)
 
 
-def _case_of(contest: Contest, user: str | None) -> int:
+def _case_of(runs: LoadedRuns, user: str | None) -> int:
     """The row of the user to show: the one that was named, else the paper's, else the first."""
-    users = pd.Index(contest.cases["user"].astype(str))
+    users = pd.Index(runs.cases["user"].astype(str))
     if user is None:
-        is_papers = contest.settings["dataset"].get("class") == "MovieLens1M"
+        is_papers = runs.settings["dataset"].get("class") == "MovieLens1M"
         user = str(PAPERS_USER) if is_papers and str(PAPERS_USER) in users else users[0]
     if user not in users:
-        raise InputError(f"{contest.title}: has no test user {user}; some are {', '.join(users[:5])}")
+        raise InputError(f"{runs.title}: has no test user {user}; some are {', '.join(users[:5])}")
     return int(np.argmax(users == user))
 
 
-def _validated(contest: Contest) -> str:
+def _validated(runs: LoadedRuns) -> str:
     """The metrics that epochs were chosen by."""
-    stoppings = [(model.settings.get("training") or {}).get("early_stopping") or {} for model in contest.contestants]
+    stoppings = [(model.settings.get("training") or {}).get("early_stopping") or {} for model in runs.models]
     return ", ".join(dict.fromkeys(stopping["metric"] for stopping in stoppings if "metric" in stopping))
 
 

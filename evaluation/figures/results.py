@@ -14,7 +14,7 @@ from evaluation.analysis.breakdown import Pairwise, Stratum
 from evaluation.analysis.comparison import Comparison
 from evaluation.analysis.significance import Interval
 from evaluation.figures.style import INK, PALE, Look, legend_below, make_figure, plain_numbers, styled
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 
 SECONDS_PER_MINUTE = 60
 LEAST_MINUTES = 0.01
@@ -31,10 +31,10 @@ class LearningCurve:
     values: np.ndarray
 
 
-def read_learning_curves(contest: Contest) -> list[LearningCurve]:
+def read_learning_curves(runs: LoadedRuns) -> list[LearningCurve]:
     """One for every finished training that was validated, in the order of the table."""
     curves = []
-    for model in contest.contestants:
+    for model in runs.models:
         for folder in model.folders:
             history = folder.read_history().dropna(subset="validation")
             if len(history):

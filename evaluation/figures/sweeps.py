@@ -16,7 +16,7 @@ from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
 from evaluation.analysis.significance import correct, paired_test
 from evaluation.figures.style import legend_below, looks_of, make_figure, styled
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 
 MAX_METRICS = 2
 CHOSEN = "#d55e00"
@@ -37,7 +37,7 @@ class Grid:
     architecture: str
     negatives: tuple[int, ...]
     calibrations: tuple[float, ...]
-    models: Mapping[tuple[int, float], Contestant]
+    models: Mapping[tuple[int, float], ModelResults]
 
     @property
     def plainest(self) -> tuple[int, float]:
@@ -51,10 +51,10 @@ class Grid:
         return max(known.items(), key=lambda entry: entry[1]) if known else None
 
 
-def find_grids(contest: Contest) -> list[Grid]:
+def find_grids(runs: LoadedRuns) -> list[Grid]:
     """The grids that a run's models form: at least two numbers of negatives by two calibrations."""
-    cells: dict[str, dict[tuple[int, float], Contestant]] = {}
-    for model in contest.contestants:
+    cells: dict[str, dict[tuple[int, float], ModelResults]] = {}
+    for model in runs.models:
         loss = model.settings.get("loss", {})
         if loss.get("class") == "GBCE":
             of_architecture = cells.setdefault(model.settings["model"]["class"], {})
@@ -138,13 +138,13 @@ class Series:
     architecture: str
     loss: str
     negatives: Array
-    models: list[Contestant]
+    models: list[ModelResults]
 
 
-def find_series(contest: Contest) -> list[Series]:
+def find_series(runs: LoadedRuns) -> list[Series]:
     """Losses with at least two numbers of negatives, each once: where one comes twice, something else varies too."""
-    found: dict[tuple[str, str], list[Contestant]] = {}
-    for model in contest.contestants:
+    found: dict[tuple[str, str], list[ModelResults]] = {}
+    for model in runs.models:
         if model.settings.get("class") == "Trained" and "num_negatives" in model.settings["loss"]:
             found.setdefault((model.settings["model"]["class"], loss_family(model.settings)), []).append(model)
     series = []
@@ -166,7 +166,7 @@ def loss_family(settings: Json) -> str:
     return ", ".join(parts)
 
 
-def _num_negatives(model: Contestant) -> int:
+def _num_negatives(model: ModelResults) -> int:
     return int(model.settings["loss"]["num_negatives"])
 
 

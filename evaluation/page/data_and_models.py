@@ -11,7 +11,7 @@ from aprec_like.errors import InputError
 from aprec_like.settings import restore
 from aprec_like.types import Json
 from evaluation.page.html import Html, details, element, facts, grid, joined
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import DATA_CLASSES
 from evaluation.results.store import RunFolder
 
@@ -42,7 +42,7 @@ def dataset_card(run: RunFolder) -> Html:
     if data.get("tied_share") is not None:
         pairs.append(("Tied timestamps", f"{data['tied_share']:.1%} of neighbouring interactions of a user"))
     pairs += [
-        ("Split", element("code", as_code((run.read_recipe() or {}).get("split")))),
+        ("Split", element("code", as_code(run.read_recipe().get("split")))),
         ("Training interactions", f"{split['train_interactions']:,}"),
         ("Validation, test users", f"{split['validation_users']:,}, {split['test_users']:,}"),
         ("Digest of the sequences", element("code", data["sha256"])),
@@ -63,7 +63,7 @@ def _publication(settings: Json) -> list[tuple[str, str | Html]]:
     return [("Source", publication.source), ("Terms", publication.terms)] if publication else []
 
 
-def models(contest: Contest) -> Html:
+def models(runs: LoadedRuns) -> Html:
     """Settings and budget of every finished model."""
     header = [
         "Model",
@@ -77,7 +77,7 @@ def models(contest: Contest) -> Html:
         "Seeds",
     ]
     lines, parts = [], []
-    for model in contest.contestants:
+    for model in runs.models:
         ended = ", ".join(
             dict.fromkeys(str(status.get("stopped_by", "")).replace("_", " ") for status in statuses(model))
         )
@@ -100,7 +100,7 @@ def models(contest: Contest) -> Html:
         "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
         "Underfit: training ended by its budget, and the best epoch was in the last fifth."
     )
-    evaluation = element("code", as_code(contest.settings["evaluation"]))
+    evaluation = element("code", as_code(runs.settings["evaluation"]))
     return joined([grid(header, [lines], note), facts([("Evaluation", evaluation)]), *parts])
 
 
@@ -137,17 +137,17 @@ def number_cell(value: float | None, form: str) -> Html:
     return element("td", "" if value is None else format(value, form))
 
 
-def statuses(model: Contestant) -> list[Json]:
+def statuses(model: ModelResults) -> list[Json]:
     """What became of a model, by seed."""
     return [folder.status() for folder in model.folders]
 
 
-def _mean(model: Contestant, name: str) -> float | None:
+def _mean(model: ModelResults, name: str) -> float | None:
     """The mean over seeds of a number in status.json; `None` where there is none."""
     values = [status[name] for status in statuses(model) if status.get(name) is not None]
     return float(np.mean(values)) if values else None
 
 
-def _minutes(model: Contestant, name: str) -> float | None:
+def _minutes(model: ModelResults, name: str) -> float | None:
     seconds = _mean(model, name)
     return None if seconds is None else seconds / 60

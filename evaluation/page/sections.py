@@ -25,22 +25,22 @@ from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import bibtex_of
 from evaluation.page.data_and_models import is_underfit, number_cell, statuses
 from evaluation.page.html import Html, copyable, details, element, grid, joined, listing, table_of, value_cell
-from evaluation.results.load import Contest
+from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, as_latex
 
 
-def header_of(contest: Contest) -> Html:
+def header_of(runs: LoadedRuns) -> Html:
     """Title and one line of what, on what."""
-    dataset = contest.runs[0].read_dataset()
-    num_models = len(contest.settings["models"])
+    dataset = runs.folders[0].read_dataset()
+    num_models = len(runs.settings["models"])
     line = (
         f"{dataset['dataset']['class']}: {dataset['users']:,} users, {dataset['items']:,} items, "
-        f"{dataset['interactions']:,} interactions; {len(contest.contestants)} of {num_models} models finished"
+        f"{dataset['interactions']:,} interactions; {len(runs.models)} of {num_models} models finished"
     )
-    return joined([element("h1", contest.title), element("p", line, class_="soft")])
+    return joined([element("h1", runs.title), element("p", line, class_="soft")])
 
 
-def summary(contest: Contest, comparison: Comparison) -> Html:
+def summary(runs: LoadedRuns, comparison: Comparison) -> Html:
     """The run in a few sentences."""
     if not comparison.rows:
         return listing(["No model has finished yet.", *comparison.remarks])
@@ -59,9 +59,9 @@ def summary(contest: Contest, comparison: Comparison) -> Html:
     if verdicts := [line[-1] for line in table.blocks[0]]:
         counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
         lines.append(f"Of {len(verdicts)} published numbers: {', '.join(counts)}.")
-    if underfit := [model.name for model in contest.contestants if any(map(is_underfit, statuses(model)))]:
+    if underfit := [model.name for model in runs.models if any(map(is_underfit, statuses(model)))]:
         lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
-    return listing([*lines, *contest.remarks])
+    return listing([*lines, *runs.remarks])
 
 
 def _lead(comparison: Comparison, first: str, second: str, metric: str) -> str:
@@ -77,7 +77,7 @@ def _lead(comparison: Comparison, first: str, second: str, metric: str) -> str:
     return f"{ahead}, {found} (p {p if p.startswith('<') else f'= {p}'})"
 
 
-def results(contest: Contest, comparison: Comparison) -> Html:
+def results(runs: LoadedRuns, comparison: Comparison) -> Html:
     """The main table with intervals and stars, and everything that hangs on it."""
     if not comparison.rows:
         return element("p", "No model has finished yet.")
@@ -98,7 +98,7 @@ def results(contest: Contest, comparison: Comparison) -> Html:
         return value_cell(entry, f"{cell.value.low:.{digits}f} to {cell.value.high:.{digits}f}", cell.value.mean)
 
     def line(row: Row) -> list[Html]:
-        model = contest.find(row.name)
+        model = runs.find(row.name)
         badges = [element("span", group_of[row.name], class_="badge")] if row.name in group_of else []
         if any(map(is_underfit, statuses(model))):
             badges.append(element("span", "underfit", class_="badge warn", title="still improving when training ended"))
@@ -119,21 +119,21 @@ def results(contest: Contest, comparison: Comparison) -> Html:
     ]
     blocks = [[line(row) for row in comparison.rows], [line(row) for row in comparison.bounds], quoted]
     parts = [grid(header, blocks, caption(comparison))]
-    if found := [remark for remark in comparison.remarks if remark not in contest.remarks]:
+    if found := [remark for remark in comparison.remarks if remark not in runs.remarks]:
         parts.append(details(f"{len(found)} remarks on the tests", listing(list(found))))
     parts.append(details("Every difference in detail", table_of(differences_table(comparison))))
-    parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(contest))))
+    parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(runs))))
     return joined(parts)
 
 
-def pairs(contest: Contest, comparison: Comparison) -> Html:
+def pairs(runs: LoadedRuns, comparison: Comparison) -> Html:
     """Every pair under every metric; effects of architecture and loss where they are crossed."""
     parts = [
-        details(f"{metric} as a table", table_of(pairwise_table(compare_pairs(contest, metric, comparison.rules))))
+        details(f"{metric} as a table", table_of(pairwise_table(compare_pairs(runs, metric, comparison.rules))))
         for metric in comparison.metrics
     ]
     try:
-        effects = [table_of(effects_table(contest, metric, comparison.rules)) for metric in comparison.metrics]
+        effects = [table_of(effects_table(runs, metric, comparison.rules)) for metric in comparison.metrics]
     except InputError:
         return joined(parts)  # most runs don't cross architectures and losses
     return joined([*parts, element("h3", "Architecture and loss"), *effects])
@@ -152,10 +152,10 @@ def paper(comparison: Comparison) -> Html | None:
     return grid(table.header, [lines], table.caption)
 
 
-def citation(contest: Contest, comparison: Comparison) -> Html:
+def citation(runs: LoadedRuns, comparison: Comparison) -> Html:
     """What to cite, and the table for the paper."""
     bibtex = bibtex_of(
-        {"dataset": contest.settings.get("dataset"), "models": [model.settings for model in contest.contestants]}
+        {"dataset": runs.settings.get("dataset"), "models": [model.settings for model in runs.models]}
     )
     parts = [copyable("latex", "The table in LaTeX", as_latex(paper_table(comparison)))] if comparison.rows else []
     if bibtex:

@@ -38,15 +38,15 @@ def write_json(path: Path, value: Json) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_sealed(path: Path) -> Json:
-    """The object in a JSON file that `write_sealed` wrote."""
+def read_json_with_checksum(path: Path) -> Json:
+    """The object in a JSON file that `write_json_with_checksum` wrote."""
     value = read_json(path)
     if value.pop(CHECKSUM, None) != _checksum(value):
         raise InputError(f"{path}: is damaged: its content has not the checksum that it names")
     return value
 
 
-def write_sealed(path: Path, value: Json) -> None:
+def write_json_with_checksum(path: Path, value: Json) -> None:
     """Write an object as JSON with a checksum of itself."""
     write_json(path, value | {CHECKSUM: _checksum(value)})
 

@@ -1,8 +1,8 @@
-"""Reading results: every finished model as its per-user values, over users that are the same for all."""
+"""Loads the finished models of results folders as per-user values, aligned over the same users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
@@ -11,21 +11,21 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
-from evaluation.results.store import ModelFolder, RunFolder
+from evaluation.results.store import ModelFolder, RunFolder, check_is_finished
 
 
 @dataclass(frozen=True, eq=False)
-class Contestant:
-    """One model.
+class ModelResults:
+    """The per-user values of one model.
 
     Args:
-        name: as it stands in the table.
-        seeds: it was trained with.
-        values: (seeds, users) by the name of a metric.
-        seconds_to_best: mean over seeds; `None` for results from elsewhere.
-        settings: as recipe.json has them; empty for results from elsewhere.
-        folders: where its rankings are, one per seed.
-        is_bound: whether it is the best possible ranking of simulated data.
+        name: row label in tables.
+        seeds: training seeds.
+        values: arrays (seeds, users) by metric name.
+        seconds_to_best: mean over seeds; `None` for imported results.
+        settings: the model's entry in recipe.json; empty for imported results.
+        folders: results folders, one per seed; empty for imported results.
+        is_oracle: True for the best possible ranking of simulated data.
     """
 
     name: str
@@ -34,93 +34,95 @@ class Contestant:
     seconds_to_best: float | None
     settings: Json = field(default_factory=dict)
     folders: tuple[ModelFolder, ...] = ()
-    is_bound: bool = False
+    is_oracle: bool = False
 
     def per_user(self, metric: str) -> Array:
-        """(users,) means over seeds."""
+        """Return the means over seeds, (users,)."""
         return np.mean(self.values[metric], axis=0)
 
     @property
     def best_validation(self) -> float | None:
-        """The best value that validation found, mean over seeds; `None` for a model that was not validated."""
+        """Best validation value, mean over seeds; `None` for a model without validation."""
         values = [folder.status().get("best_validation") for folder in self.folders]
         known = [float(value) for value in values if value is not None]
         return float(np.mean(known)) if known else None
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
-    """All that take part in a comparison.
+class LoadedRuns:
+    """The finished models of one or more runs on the same data.
 
     Args:
-        title: name of the run or runs.
-        contestants: in the order of the table.
-        metrics: names of the columns.
-        cases: user and target of every row of the values.
-        settings: of the recipe (of the first run, but models, groups and quoted rows of all).
-        remarks: models that are missing, and why.
-        runs: the folders.
+        title: name of the run, or names of the runs.
+        models: in table order.
+        metrics: names of the loaded metrics.
+        cases: columns user and target, one row per column of the values.
+        settings: the recipe of the first run; groups, published and quoted rows of all runs.
+        remarks: unfinished models, with reasons.
+        folders: the runs' results folders.
     """
 
     title: str
-    contestants: list[Contestant]
+    models: list[ModelResults]
     metrics: tuple[str, ...]
     cases: pd.DataFrame
     settings: Json
     remarks: list[str]
-    runs: tuple[RunFolder, ...]
+    folders: tuple[RunFolder, ...]
 
-    def find(self, name: str) -> Contestant:
-        """The contestant of this name."""
-        found = next((contestant for contestant in self.contestants if contestant.name == name), None)
-        if found is None:
-            names = ", ".join(contestant.name for contestant in self.contestants) or "none"
-            raise InputError(f"{self.title}: has no finished model {name}; finished are {names}")
-        return found
+    def find(self, name: str) -> ModelResults:
+        """Return the model of this name; raises `InputError` if there is none."""
+        check_is_finished(name, [model.name for model in self.models], self.title)
+        return next(model for model in self.models if model.name == name)
 
 
-def read_contest(runs: Sequence[RunFolder], metrics: Sequence[str] = ()) -> Contest:
-    """The finished models of runs on the same data; raises `InputError` where they can't be compared."""
-    contests = [_read_run(run, title, tuple(metrics)) for run, title in zip(runs, _titles(runs), strict=True)]
-    first = contests[0]
-    for other in contests[1:]:
-        _check_comparable(first, other)
-    names = [contestant.name for contest in contests for contestant in contest.contestants]
+def load_runs(folders: Sequence[RunFolder], metrics: Sequence[str] = ()) -> LoadedRuns:
+    """Load the finished models of runs on the same data.
+
+    Args:
+        folders: results folders; models that several of them have get the run's title after their name.
+        metrics: names of the metrics to load; all by default.
+
+    Raises `InputError` if a folder is damaged, or the runs are not comparable.
+    """
+    loaded = [_load_run(folder, title, tuple(metrics)) for folder, title in zip(folders, _titles(folders), strict=True)]
+    for other in loaded[1:]:
+        _check_comparable(loaded[0], other)
+    return loaded[0] if len(loaded) == 1 else _merge(loaded)
+
+
+def _merge(loaded: Sequence[LoadedRuns]) -> LoadedRuns:
+    names = [model.name for run in loaded for model in run.models]
     repeated = {name for name in names if names.count(name) > 1}
 
-    def renamed(contest: Contest) -> list[Contestant]:
-        return [
-            replace(one, name=f"{one.name} ({contest.title})") if one.name in repeated else one
-            for one in contest.contestants
-        ]
+    def rename(model: ModelResults, title: str) -> ModelResults:
+        return replace(model, name=f"{model.name} ({title})") if model.name in repeated else model
 
-    if len(contests) == 1:
-        return first
     merged: dict[str, Json] = {name: {} for name in ("groups", "literature", "published")}
-    for contest in contests:
+    for run in loaded:
         for name, values in merged.items():
-            values |= {key: value for key, value in contest.settings.get(name, {}).items() if key not in repeated}
+            values |= {key: value for key, value in run.settings.get(name, {}).items() if key not in repeated}
     return replace(
-        first,
-        title=" + ".join(contest.title for contest in contests),
-        contestants=[contestant for contest in contests for contestant in renamed(contest)],
-        settings=first.settings | merged,
-        remarks=[f"{contest.title}: {remark}" for contest in contests for remark in contest.remarks],
-        runs=tuple(runs),
+        loaded[0],
+        title=" + ".join(run.title for run in loaded),
+        models=[rename(model, run.title) for run in loaded for model in run.models],
+        settings=loaded[0].settings | merged,
+        remarks=[f"{run.title}: {remark}" for run in loaded for remark in run.remarks],
+        folders=tuple(folder for run in loaded for folder in run.folders),
     )
 
 
-def _check_comparable(first: Contest, other: Contest) -> None:
-    """Both must rank the same users' same targets, of the same data, by the same rules."""
-    pair = f"{first.runs[0].path} and {other.runs[0].path} can't be compared"
-    datasets = [contest.runs[0].read_dataset() for contest in (first, other)]
+def _check_comparable(first: LoadedRuns, other: LoadedRuns) -> None:
+    """Check that two runs rank the same targets of the same users, on the same data, by the same rules."""
+    pair = f"{first.folders[0].path} and {other.folders[0].path} can't be compared"
+    datasets = [run.folders[0].read_dataset() for run in (first, other)]
     reasons = {
         "the data differ (sha256 of the sequences)": [dataset.get("sha256") for dataset in datasets],
         "the splits differ (digest)": [dataset.get("split", {}).get("digest") for dataset in datasets],
-        "one leaves out seen items and the other does not": [
-            contest.settings["evaluation"]["exclude_seen"] for contest in (first, other)
+        "one excludes seen items and the other does not": [
+            run.settings["evaluation"]["exclude_seen"] for run in (first, other)
         ],
-        "they have other metrics": [set(contest.metrics) for contest in (first, other)],
+        "their metrics differ": [set(run.metrics) for run in (first, other)],
     }
     for reason, (mine, yours) in reasons.items():
         if mine != yours:
@@ -129,9 +131,9 @@ def _check_comparable(first: Contest, other: Contest) -> None:
         raise InputError(f"{pair}: their users or targets differ")
 
 
-def _titles(runs: Sequence[RunFolder]) -> list[str]:
-    """The names of the folders, each with as many of the folders above it as tell them apart."""
-    paths = [run.path.resolve() for run in runs]
+def _titles(folders: Sequence[RunFolder]) -> list[str]:
+    """Return the folders' names, each with as many parent folders as make them distinct."""
+    paths = [folder.path.resolve() for folder in folders]
     if len(set(paths)) < len(paths):
         raise InputError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
@@ -141,30 +143,29 @@ def _titles(runs: Sequence[RunFolder]) -> list[str]:
     return titles
 
 
-def _read_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> Contest:
+def _load_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> LoadedRuns:
     settings = run.read_recipe()
-    if settings is None:
-        raise InputError(f"{run.path}: is not a results folder (it has no recipe.json)")
     available = tuple(settings["columns"])
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
-    contestants, remarks, cases = _read_models(run, settings, metrics or available)
-    return Contest(title, contestants, metrics or available, cases, settings, remarks, (run,))
+    models, remarks, cases = _load_models(run, settings, metrics or available)
+    return LoadedRuns(title, models, metrics or available, cases, settings, remarks, (run,))
 
 
-def _read_models(
+def _load_models(
     run: RunFolder, settings: Json, metrics: tuple[str, ...]
-) -> tuple[list[Contestant], list[str], pd.DataFrame]:
-    """The finished models in the recipe's order, remarks on the others, and the cases."""
+) -> tuple[list[ModelResults], list[str], pd.DataFrame]:
+    """Return the finished models in the recipe's order, remarks on the others, and the cases."""
     folders: dict[str, dict[int, ModelFolder]] = {name: {} for name in settings["models"]}
     for name, seed, folder in run.models():
         folders.setdefault(name, {})[seed] = folder
-    contestants, remarks = [], []
+    models, remarks = [], []
     cases = pd.DataFrame({"user": [], "target": []})
     for name, by_seed in folders.items():
         if not by_seed:
             remarks.append(f"{name}: not run")
-        finished: dict[int, tuple[pd.DataFrame, Json]] = {}
+        finished: dict[int, ModelFolder] = {}
+        frames: list[pd.DataFrame] = []
         for seed, folder in by_seed.items():
             status = folder.status()
             if status["state"] != "finished":
@@ -175,21 +176,24 @@ def _read_models(
             cases = frame[["user", "target"]] if len(cases) == 0 else cases
             if not frame[["user", "target"]].equals(cases):
                 raise InputError(f"{run.path}: {name}, seed {seed}, was tested on other users or targets than the rest")
-            finished[seed] = (frame, status)
+            finished[seed] = folder
+            frames.append(frame)
         if finished:
-            of_model = settings["models"].get(name, {})
-            contestants.append(
-                Contestant(
-                    name=name,
-                    seeds=tuple(finished),
-                    values={
-                        metric: np.stack([frame[metric].to_numpy() for frame, _ in finished.values()])
-                        for metric in metrics
-                    },
-                    seconds_to_best=float(np.mean([status["seconds_to_best"] for _, status in finished.values()])),
-                    settings=of_model,
-                    folders=tuple(by_seed[seed] for seed in finished),
-                    is_bound=of_model.get("class") == "Oracle",
-                )
-            )
-    return contestants, remarks, cases
+            models.append(_model_results(name, finished, frames, settings["models"].get(name, {}), metrics))
+    return models, remarks, cases
+
+
+def _model_results(
+    name: str, folders: Mapping[int, ModelFolder], frames: list[pd.DataFrame], settings: Json, metrics: Iterable[str]
+) -> ModelResults:
+    """Return the results of one model from its folders by seed and their per-user tables."""
+    seconds_to_best = [folder.status()["seconds_to_best"] for folder in folders.values()]
+    return ModelResults(
+        name=name,
+        seeds=tuple(folders),
+        values={metric: np.stack([frame[metric].to_numpy() for frame in frames]) for metric in metrics},
+        seconds_to_best=float(np.mean(seconds_to_best)),
+        settings=settings,
+        folders=tuple(folders.values()),
+        is_oracle=settings.get("class") == "Oracle",
+    )

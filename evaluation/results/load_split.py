@@ -10,23 +10,14 @@ from aprec_like.errors import InputError
 from aprec_like.filters import filtered
 from aprec_like.settings import Known, classes_of, restore
 from aprec_like.splits import Split
-from aprec_like.types import Json
 from evaluation.results.store import RunFolder
 
 DATA_CLASSES = classes_of(datasets, filters, splits)
 
 
-def settings_of(run: RunFolder) -> Json:
-    """The recipe of a run as it was understood."""
-    settings = run.read_recipe()
-    if settings is None:
-        raise InputError(f"{run.path}: is not a results folder (it has no recipe.json)")
-    return settings
-
-
 def load_split(run: RunFolder, data_dir: Path, known: Known = DATA_CLASSES) -> Split:
     """The data of a run, split as it was; raises `InputError` where it can't be had or is not the same."""
-    settings, description = settings_of(run), run.read_dataset()
+    settings, description = run.read_recipe(), run.read_dataset()
     dataset = restore(settings["dataset"], known)
     if not isinstance(dataset, Dataset) or not dataset.is_on_disk(data_dir):
         raise InputError(f"the data of {run.path.name} are not in {data_dir}; name their folder with --data")

@@ -11,8 +11,8 @@ from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, P
 from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.settings import classes_of, restore
-from evaluation.results.load_split import DATA_CLASSES, load_split, settings_of
-from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder
+from evaluation.results.load_split import DATA_CLASSES, load_split
+from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder, check_is_finished
 
 KNOWN = {**DATA_CLASSES, **classes_of(models), "FirstUsers": FirstUsers}
 
@@ -21,9 +21,7 @@ def finished_folder(run: RunFolder, name: str, seed: int | None = None) -> Model
     """The folder of a finished model; by default that of its first seed."""
     finished = [(found, number) for found, number, folder in run.models() if folder.is_finished()]
     seeds = [number for found, number in finished if found == name]
-    if not seeds:
-        names = ", ".join(dict.fromkeys(found for found, _ in finished)) or "none"
-        raise InputError(f"{run.path}: has no finished model {name!r}; finished are {names}")
+    check_is_finished(name, [found for found, _ in finished], run.path)
     if seed is not None and seed not in seeds:
         raise InputError(f"{run.path}: {name} is finished with the seeds {', '.join(map(str, seeds))}, not with {seed}")
     return run.model(name, seeds[0] if seed is None else seed)
@@ -36,7 +34,7 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     models are fitted again, for which the data must be on disk.
     """
     folder = finished_folder(run, name, seed)
-    settings, items = settings_of(run)["models"][name], run.read_items()
+    settings, items = run.read_recipe()["models"][name], run.read_items()
     if settings["class"] == "Trained":
         model = restore(settings["model"], KNOWN)
         if isinstance(model, MatrixFactorisation):

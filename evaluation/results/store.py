@@ -7,7 +7,7 @@ dataset.json the cases and the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +21,12 @@ from aprec_like.files import remove_folder, replacing, sha256_of, storage_errors
 from aprec_like.types import Json
 from evaluation.results.files import (
     read_json,
+    read_json_with_checksum,
     read_parquet,
-    read_sealed,
     write_bytes,
     write_json,
+    write_json_with_checksum,
     write_parquet,
-    write_sealed,
     write_text,
 )
 
@@ -65,7 +65,7 @@ class ModelFolder:
     def status(self) -> Json:
         """What became of the model; state `none` if it was never started. Raises `InputError` if it is damaged."""
         path = self.path / "status.json"
-        return read_sealed(path) if path.exists() else {"state": "none"}
+        return read_json_with_checksum(path) if path.exists() else {"state": "none"}
 
     def is_finished(self) -> bool:
         """Whether the model's results are complete."""
@@ -74,7 +74,7 @@ class ModelFolder:
     def write_status(self, state: str, **details: Any) -> None:
         """Say what became of the model."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_sealed(self.path / "status.json", {"state": state, "at": now, **details})
+        write_json_with_checksum(self.path / "status.json", {"state": state, "at": now, **details})
 
     def remove(self) -> None:
         """Remove everything, so that the model counts as never started."""
@@ -157,24 +157,26 @@ class RunFolder:
                 found.append((unquote(path.parent.parent.name), int(seed), ModelFolder(path.parent)))
         yield from sorted(found, key=lambda entry: entry[:2])
 
-    def read_recipe(self) -> Json | None:
-        """The settings that the folder's results were made with; `None` in a new folder."""
+    def read_recipe(self) -> Json:
+        """Return the settings of the recipe that the results were made with."""
         path = self.path / "recipe.json"
-        return read_sealed(path) if path.exists() else None
+        if not path.exists():
+            raise InputError(f"{self.path}: is not a results folder (it has no recipe.json)")
+        return read_json_with_checksum(path)
 
     def write_recipe(self, source: bytes, settings: Json) -> None:
         """Keep the recipe as written and as understood."""
         write_bytes(self.path / "recipe.py", source)
-        write_sealed(self.path / "recipe.json", settings)
+        write_json_with_checksum(self.path / "recipe.json", settings)
 
     def read_dataset(self) -> Json:
         """The numbers and digests of the data."""
-        return read_sealed(self.path / "dataset.json")
+        return read_json_with_checksum(self.path / "dataset.json")
 
     def write_dataset(self, description: Json) -> None:
         """Keep the numbers and digests of the data, and pin the cases and the catalogue, which are there already."""
         pins = {name: sha256_of(self.path / name) for name in PINNED_BY_DATASET if (self.path / name).exists()}
-        write_sealed(self.path / "dataset.json", description | {"files": pins})
+        write_json_with_checksum(self.path / "dataset.json", description | {"files": pins})
 
     def write_cases(self, frame: pd.DataFrame) -> None:
         """Keep who is asked for what, and what these users are like."""
@@ -202,11 +204,11 @@ class RunFolder:
 
     def write_environment(self, description: Json) -> None:
         """Keep what the run was made with."""
-        write_sealed(self.path / "environment.json", description)
+        write_json_with_checksum(self.path / "environment.json", description)
 
     def read_environment(self) -> Json:
         """What the run was made with."""
-        return read_sealed(self.path / "environment.json")
+        return read_json_with_checksum(self.path / "environment.json")
 
     @property
     def figures_path(self) -> Path:
@@ -226,6 +228,13 @@ class RunFolder:
         """Write the files of tables, by name."""
         for name, text in tables.items():
             write_text(self.path / name, text)
+
+
+def check_is_finished(name: str, finished: Sequence[str], run: object) -> None:
+    """Check that a model is among the names of a run's finished models."""
+    if name not in finished:
+        names = ", ".join(dict.fromkeys(finished)) or "none"
+        raise InputError(f"{run}: has no finished model {name!r}; finished are {names}")
 
 
 def encode_name(name: str) -> str:

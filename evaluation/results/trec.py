@@ -12,14 +12,14 @@ from aprec_like.errors import InputError, first_line
 from aprec_like.metrics import metric_named
 from aprec_like.types import Array
 from evaluation.results.files import write_text
-from evaluation.results.load import Contest, Contestant
+from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.store import encode_name
 
 TREC_COLUMNS = ["user", "q0", "item", "rank", "score", "tag"]
 
 
-def import_results(path: Path, contest: Contest) -> Contestant:
-    """A contestant from a file of rankings or of per-user metrics; raises `InputError` where it does not fit.
+def import_results(path: Path, runs: LoadedRuns) -> ModelResults:
+    """A model's results from a file of rankings or of per-user metrics; raises `InputError` where it does not fit.
 
     TREC run:        user Q0 item rank score tag, separated by white space; `.run`, `.trec` or `.txt`.
     CSV rankings:    columns user, item and score (higher is better) or rank (1 is the best).
@@ -29,32 +29,32 @@ def import_results(path: Path, contest: Contest) -> Contestant:
     name = unquote(frame["tag"].iloc[0]) if "tag" in frame and frame["tag"].nunique() == 1 else path.name.split(".")[0]
     if "user" not in frame:
         raise InputError(f"{path}: must have a column user. Received: {', '.join(frame.columns)}")
-    users = contest.cases["user"].astype(str)
+    users = runs.cases["user"].astype(str)
     _check_users(path, set(frame["user"]), set(users))
     if "item" in frame:
-        ranks = _target_ranks(path, frame, users, contest.cases["target"].astype(str))
-        values = {metric: metric_named(metric).per_user(ranks) for metric in contest.metrics}
-    elif missing := [metric for metric in contest.metrics if metric not in frame]:
+        ranks = _target_ranks(path, frame, users, runs.cases["target"].astype(str))
+        values = {metric: metric_named(metric).per_user(ranks) for metric in runs.metrics}
+    elif missing := [metric for metric in runs.metrics if metric not in frame]:
         raise InputError(f"{path}: has neither rankings (a column item) nor the metric {missing[0]}")
     else:
         by_user = frame.set_index("user")
         if not by_user.index.is_unique:
             raise InputError(f"{path}: must have one row per user. Received: user {_first_repeated(frame)} twice")
-        values = {metric: _numbers(path, by_user[metric]).loc[users].to_numpy() for metric in contest.metrics}
-    if name in {contestant.name for contestant in contest.contestants}:
+        values = {metric: _numbers(path, by_user[metric]).loc[users].to_numpy() for metric in runs.metrics}
+    if name in {model.name for model in runs.models}:
         name = f"{name} (imported)"
-    return Contestant(name, (0,), {metric: value[None] for metric, value in values.items()}, seconds_to_best=None)
+    return ModelResults(name, (0,), {metric: value[None] for metric, value in values.items()}, seconds_to_best=None)
 
 
-def export_results(contest: Contest, folder: Path) -> list[Path]:
+def export_results(runs: LoadedRuns, folder: Path) -> list[Path]:
     """Our rankings as TREC runs, one per model and seed, and the targets as qrels."""
     written = []
-    cases = contest.cases
+    cases = runs.cases
     qrels = pd.DataFrame({"user": _words(cases["user"]), "zero": 0, "item": _words(cases["target"]), "relevance": 1})
     written.append(_write_words(folder / "qrels.txt", qrels))
-    for contestant in contest.contestants:
-        for seed, results in zip(contestant.seeds, contestant.folders, strict=True):
-            tag = encode_name(contestant.name if len(contestant.seeds) == 1 else f"{contestant.name}-{seed}")
+    for model in runs.models:
+        for seed, results in zip(model.seeds, model.folders, strict=True):
+            tag = encode_name(model.name if len(model.seeds) == 1 else f"{model.name}-{seed}")
             top = results.read_top_items()
             run = pd.DataFrame(
                 {

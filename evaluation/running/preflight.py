@@ -20,7 +20,7 @@ from aprec_like.files import StorageError, remove_parts
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.settings import describe
-from aprec_like.splits import Split, TemporalSplit, leakage_of_leave_one_out
+from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.results.environment import describe_environment, memory_bytes
@@ -144,7 +144,7 @@ def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
 
 def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
     """What dataset.json says: which data this is, beyond doubt."""
-    leakage = leakage_of_leave_one_out(interactions) if isinstance(recipe.split, TemporalSplit) else None
+    leakage = leave_one_out_leakage(interactions) if isinstance(recipe.split, TemporalSplit) else None
     return {
         "dataset": describe(recipe.dataset),
         "filters": describe(recipe.filters),
@@ -189,7 +189,7 @@ def describe_items(split: Split) -> pd.DataFrame:
 def _check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str]) -> Json:
     """Results and progress in the folder must have been made with these settings and this data; returns the models."""
     try:
-        old, was = run.read_recipe() or {}, run.read_dataset()
+        old, was = run.read_recipe(), run.read_dataset()
     except InputError as error:
         raise InputError(f"{error}; --fresh trains all models again") from error
     for name in SHARED_SETTINGS:

@@ -19,7 +19,7 @@ from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
 from evaluation.analysis.unrounded import all_files
 from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT, Interrupted
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import describe_plan, memory_savers
@@ -124,7 +124,7 @@ def _reason(code: int, recipe: Recipe, name: str) -> str:
 
 
 def _write_tables(run: RunFolder, is_shown: bool = False) -> None:
-    comparison = compare_models(read_contest([run]))
+    comparison = compare_models(load_runs([run]))
     run.write_tables(all_files(comparison))
     if is_shown:
         print(as_text(main_table(comparison)), end="")

@@ -58,7 +58,7 @@ def main() -> int:
     folder = run.model(name, options["seed"])
     recipe = load_recipe(Path(options["recipe"]))
     recipe = shrink(recipe, Path(options["data"])) if options["smoke"] else recipe
-    expected = (run.read_recipe() or {}).get("models", {}).get(name)
+    expected = run.read_recipe().get("models", {}).get(name)
     if name not in recipe.models or describe(recipe.models[name]) != expected:
         folder.write_status("failed", reason="the recipe was changed while its run went on; start the run again")
         return FAILED

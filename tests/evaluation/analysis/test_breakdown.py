@@ -7,7 +7,7 @@ from evaluation import compare
 from evaluation.analysis import breakdown as findings
 from evaluation.analysis.comparison import Rules, compare_models
 from evaluation.analysis.significance import Interval, paired_t
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.table import Entry
 
@@ -56,10 +56,10 @@ def texts(line):
 
 
 def test_every_pair_is_tested_in_one_family(run):
-    contest = read_contest([run])
-    pairs = findings.compare_pairs(contest, "NDCG@10", Rules(correction="bonferroni"))
+    runs = load_runs([run])
+    pairs = findings.compare_pairs(runs, "NDCG@10", Rules(correction="bonferroni"))
     assert len(pairs.tests) == 6
-    difference = contest.find("S1").per_user("NDCG@10") - contest.find("SA").per_user("NDCG@10")
+    difference = runs.find("S1").per_user("NDCG@10") - runs.find("SA").per_user("NDCG@10")
     assert pairs.p_corrected["S1", "SA"] == pytest.approx(min(1, 6 * paired_t(difference)))
     block = findings.pairwise_table(pairs).blocks[0]
     assert texts(block[0])[:2] == ["S1", ""]
@@ -68,10 +68,10 @@ def test_every_pair_is_tested_in_one_family(run):
 
 
 def test_effects_across_and_down(run):
-    contest = read_contest([run])
-    table = findings.effects_table(contest, "NDCG@10", Rules())
+    runs = load_runs([run])
+    table = findings.effects_table(runs, "NDCG@10", Rules())
     assert table.header == ["NDCG@10", "BCE(k=1)", "Softmax", "BCE(k=1) to Softmax"]
-    means = {name: contest.find(name).per_user("NDCG@10").mean() for name in MODELS}
+    means = {name: runs.find(name).per_user("NDCG@10").mean() for name in MODELS}
     (sasrec, bert), (down,) = (list(map(texts, block)) for block in table.blocks)
     assert sasrec[3] == f"{means['SA'] / means['S1'] - 1:+.1%}*"
     assert bert[3] == f"{means['BA'] / means['B1'] - 1:+.1%}*"
@@ -83,7 +83,7 @@ def test_effects_across_and_down(run):
 def test_effects_need_a_whole_grid(run):
     run.model("BA", 1).write_status("failed", reason="x")
     with pytest.raises(InputError, match="every architecture with every loss"):
-        findings.effects_table(read_contest([run]), "NDCG@10", Rules())
+        findings.effects_table(load_runs([run]), "NDCG@10", Rules())
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_a_zero_at_the_end_of_a_published_number_is_a_digit(run):
     settings = run.read_recipe()
     published = {"SA": {"NDCG@10": 0.3}, "S1": {"NDCG@10": 0.123}}
     run.write_recipe(b"", settings | {"published": published})
-    table, _ = findings.published_table(compare_models(read_contest([run])))
+    table, _ = findings.published_table(compare_models(load_runs([run])))
     assert [line[4] for line in table.blocks[0] if line[0] == "SA"] == ["0.300"]
 
 
 def test_a_published_number_that_is_off_fails_the_check(run, monkeypatch, capsys):
-    table, is_right = findings.published_table(compare_models(read_contest([run])))
+    table, is_right = findings.published_table(compare_models(load_runs([run])))
     verdicts = {line[0]: line[-1] for line in table.blocks[0]}
     assert verdicts == {"SA": "inside our interval", "S1": "within 5 %", "B1": "off"}
     assert not is_right
@@ -121,12 +121,12 @@ def test_a_published_number_that_is_off_fails_the_check(run, monkeypatch, capsys
 
 def test_beyond_accuracy_by_hand(run):
     """Everyone is shown the ten most popular of forty items: a quarter of the catalogue, places 1 to 10."""
-    block = findings.beyond_accuracy_table(read_contest([run])).blocks[0]
+    block = findings.beyond_accuracy_table(load_runs([run])).blocks[0]
     assert [line[1:] for line in block] == [["25.0%", "5.5"]] * 4
 
 
 def test_strata_find_where_the_difference_lies(run):
-    strata = findings.stratify(read_contest([run]), "NDCG@10", "BA", "B1")
+    strata = findings.stratify(load_runs([run]), "NDCG@10", "BA", "B1")
     by_length = [stratum for stratum in strata if stratum.by == "history length"]
     assert [stratum.bounds for stratum in by_length] == [(5, 5), (10, 10), (50, 50), (100, 100)]
     assert sum(stratum.num_users for stratum in by_length) == NUM_USERS
@@ -167,6 +167,6 @@ def test_a_folder_says_what_it_lacks(run):
     (run.path / "cases.parquet").unlink()
     (run.path / "items.parquet").unlink()
     with pytest.raises(InputError, match="published folders may leave it out"):
-        findings.stratify(read_contest([run]), "NDCG@10", "BA", "B1")
+        findings.stratify(load_runs([run]), "NDCG@10", "BA", "B1")
     with pytest.raises(InputError, match="published folders may leave it out"):
-        findings.beyond_accuracy_table(read_contest([run]))
+        findings.beyond_accuracy_table(load_runs([run]))

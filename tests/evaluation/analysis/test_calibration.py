@@ -25,7 +25,7 @@ from evaluation.analysis.calibration import (
     read_truths,
     top_gap,
 )
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.running.preflight import describe_data, describe_items
 from evaluation.running.run_model import tabulate_top_items, tabulate_users
@@ -89,10 +89,10 @@ def run(tmp_path_factory):
 
 
 def test_the_oracle_predicts_the_truth_and_a_model_that_is_too_sure_does_not(run):
-    contest = read_contest([run])
-    subjects = read_subjects(contest)
+    runs = load_runs([run])
+    subjects = read_subjects(runs)
     assert [subject.name for subject in subjects] == ["Sure", "Oracle"]
-    truths = read_truths(contest, subjects)
+    truths = read_truths(runs, subjects)
     gaps = {subject.name: top_gap(subject, truths) for subject in subjects}
     assert gaps["Oracle"] < 1e-6
     data = Simulated(num_users=400, num_items=60, num_types=4, lengths=Lengths(10, 0.3, 4, 25))
@@ -106,7 +106,7 @@ def test_the_oracle_predicts_the_truth_and_a_model_that_is_too_sure_does_not(run
 
 
 def test_predictions_are_of_the_right_items_and_say_what_came_true(run):
-    oracle = next(subject for subject in read_subjects(read_contest([run])) if subject.name == "Oracle")
+    oracle = next(subject for subject in read_subjects(load_runs([run])) if subject.name == "Oracle")
     per_user, top = run.model("Oracle", 1).read_per_user(), run.model("Oracle", 1).read_top_items()
     hits = top.merge(per_user[["user", "target"]], on="user").query("item == target").groupby("user")["position"].min()
     expected = pd.Series(hits, index=per_user["user"]).to_numpy()
@@ -119,6 +119,6 @@ def test_a_simulator_that_has_changed_is_noticed(run, tmp_path):
     copy = RunFolder(tmp_path / "copy")
     shutil.copytree(run.path, copy.path)
     copy.write_dataset(run.read_dataset() | {"sha256": "other"})
-    contest = read_contest([copy])
+    runs = load_runs([copy])
     with pytest.raises(InputError, match="other data"):
-        read_truths(contest, read_subjects(contest))
+        read_truths(runs, read_subjects(runs))

@@ -10,7 +10,7 @@ from evaluation import table as layout
 from evaluation.analysis import main_table as tables
 from evaluation.analysis import unrounded as records
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 
 SETTINGS = {
@@ -32,7 +32,7 @@ def write_model(run, name, seed, ndcg, users=None):
 
 
 def compare(*runs: RunFolder, metrics=(), **rules) -> Comparison:
-    return compare_models(read_contest(runs, metrics), Rules(**rules))
+    return compare_models(load_runs(runs, metrics), Rules(**rules))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_the_comparator_is_the_best_and_stars_follow_the_corrected_p_value(run):
 def test_a_baseline_replaces_the_best_as_comparator(run):
     comparison = compare(run, baseline="Second", metrics=("NDCG@10",))
     assert {row.name for row in comparison.rows if row.cells["NDCG@10"].test is None} == {"Second"}
-    with pytest.raises(InputError, match="no finished model Never; finished are A_B & 50%, Best, Second"):
+    with pytest.raises(InputError, match="no finished model 'Never'; finished are A_B & 50%, Best, Second"):
         compare(run, baseline="Never")
 
 
@@ -148,7 +148,7 @@ def test_the_oracle_stands_below_a_rule_and_is_never_best_or_tested(run):
 def test_the_oracle_is_no_baseline(run):
     write_model(run, "Oracle", 1, np.ones(300))
     with pytest.raises(InputError, match="Oracle is the best possible ranking"):
-        compare_models(read_contest([run]), Rules(baseline="Oracle"))
+        compare_models(load_runs([run]), Rules(baseline="Oracle"))
 
 
 def test_groups_stand_between_rules_and_sampled_metrics_are_marked_as_not_comparable(run):

@@ -21,28 +21,28 @@ from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
 from evaluation.figures.style import INK, as_svg, looks_of, plain_numbers
 from evaluation.figures.sweeps import describe_grid, find_grids, find_series, significance_of_grid
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
 
 
-def all_figures(contest, **options):
-    return list(illustrate(contest, compare_models(contest), read_subjects(contest), **options))
+def all_figures(runs, **options):
+    return list(illustrate(runs, compare_models(runs), read_subjects(runs), **options))
 
 
 def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
-    contest = read_contest([make_run(tmp_path / "mixed")])
-    names = [illustration.name for illustration in all_figures(contest)]
+    runs = load_runs([make_run(tmp_path / "mixed")])
+    names = [illustration.name for illustration in all_figures(runs)]
     assert names == ["pairs", "learning", "time", "confidence", "reliability", "user", "dataset"]
-    grid = read_contest([make_run(tmp_path / "grid", GRID)])
+    grid = load_runs([make_run(tmp_path / "grid", GRID)])
     assert [illustration.name for illustration in all_figures(grid)][:2] == ["grid-SASRec", "negatives"]
-    counted = read_contest([make_run(tmp_path / "counted", {"Popularity": MIXED["Popularity"]})])
+    counted = load_runs([make_run(tmp_path / "counted", {"Popularity": MIXED["Popularity"]})])
     assert [illustration.name for illustration in all_figures(counted)] == ["time", "dataset"]
 
 
 def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path):
     run = make_run(tmp_path / "mixed")
-    contest = read_contest([run])
-    chosen = [one for one in all_figures(contest) if one.name in ("learning", "user")]
+    runs = load_runs([run])
+    chosen = [one for one in all_figures(runs) if one.name in ("learning", "user")]
     write_figures(run, chosen)
     files = {path.name: path.read_bytes() for path in run.figures_path.iterdir()}
     assert set(files) == {"learning.pdf", "learning.png", "user.pdf", "user.png"}
@@ -52,8 +52,8 @@ def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path)
 
 
 def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_path):
-    contest = read_contest([make_run(tmp_path / "mixed")])
-    texts = [as_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(contest)[:3])]
+    runs = load_runs([make_run(tmp_path / "mixed")])
+    texts = [as_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(runs)[:3])]
     ids = []
     for text in texts:
         root = ElementTree.fromstring(text)
@@ -64,9 +64,9 @@ def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_p
 
 
 def test_a_model_looks_the_same_in_every_figure(tmp_path):
-    contest = read_contest([make_run(tmp_path / "mixed")])
-    looks = looks_of(contest.settings["models"])
-    curves = read_learning_curves(contest)
+    runs = load_runs([make_run(tmp_path / "mixed")])
+    looks = looks_of(runs.settings["models"])
+    curves = read_learning_curves(runs)
     assert [curve.model for curve in curves] == [name for name in MIXED if name != "Popularity"]
     figure = draw_learning(curves, looks, "NDCG@10")
     drawn = {line.get_label(): line.get_color() for line in figure.axes[0].lines}
@@ -77,14 +77,14 @@ def test_a_model_looks_the_same_in_every_figure(tmp_path):
 
 
 def test_the_stars_of_a_grid_are_bonferroni_corrected_paired_tests_against_its_plainest_cell(tmp_path):
-    contest = read_contest([make_run(tmp_path / "grid", GRID)])
-    (grid,) = find_grids(contest)
+    runs = load_runs([make_run(tmp_path / "grid", GRID)])
+    (grid,) = find_grids(runs)
     assert (grid.negatives, grid.calibrations, grid.plainest) == ((1, 4, 16), (0.0, 0.5, 1.0), (1, 0.0))
     found = significance_of_grid(grid, "NDCG@10")
     assert len(found) == 8
-    first = contest.find("k=1, t=0").per_user("NDCG@10")
+    first = runs.find("k=1, t=0").per_user("NDCG@10")
     for (k, t), p_value in found.items():
-        other = contest.find(f"k={k}, t={t:g}").per_user("NDCG@10")
+        other = runs.find(f"k={k}, t={t:g}").per_user("NDCG@10")
         assert p_value == pytest.approx(min(1, 8 * stats.ttest_rel(other, first).pvalue), rel=1e-6, abs=0)
 
 
@@ -95,19 +95,19 @@ def test_validation_chooses_the_cell_of_a_grid_and_the_test_is_told(tmp_path):
         **{k: v for k, v in folder.status().items() if k not in ("state", "at", "sha256", "checksum")}
         | {"best_validation": 0.9}
     )
-    contest = read_contest([run])
-    (grid,) = find_grids(contest)
+    runs = load_runs([run])
+    (grid,) = find_grids(runs)
     assert grid.chosen() == ((4, 0.5), 0.9)
-    value = contest.find("k=4, t=0.5").per_user("NDCG@10").mean()
+    value = runs.find("k=4, t=0.5").per_user("NDCG@10").mean()
     assert f"chooses k = 4, t = 0.5 (0.9000 there); its test NDCG@10 is {value:.4f}" in describe_grid(grid, "NDCG@10")
 
 
 def test_a_grid_that_is_still_running_has_empty_cells_and_two_axes_only(tmp_path):
     run = make_run(tmp_path / "grid", GRID)
     run.model("k=16, t=1", 1).write_status("running")
-    (grid,) = find_grids(read_contest([run]))
+    (grid,) = find_grids(load_runs([run]))
     assert len(grid.models) == 8 and (16, 1.0) not in grid.models
-    assert find_grids(read_contest([make_run(tmp_path / "mixed")])) == []
+    assert find_grids(load_runs([make_run(tmp_path / "mixed")])) == []
 
 
 def test_negatives_of_another_law_are_another_line(tmp_path):
@@ -116,25 +116,25 @@ def test_negatives_of_another_law_are_another_line(tmp_path):
         for k in (4, 16)
     }
     models = {"4 each": trained(GBCE(4, 0.5)), "8 each": trained(GBCE(8, 0.5))} | shared
-    found = find_series(read_contest([make_run(tmp_path / "laws", models)]))
+    found = find_series(load_runs([make_run(tmp_path / "laws", models)]))
     assert [(one.loss, one.negatives.tolist()) for one in found] == [
         ("gBCE, t = 0.5", [4, 8]),
         ("gBCE, t = 0.5, shared by batch", [4, 16]),
     ]
     twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
-    found = find_series(read_contest([make_run(tmp_path / "twice", twice)]))
+    found = find_series(load_runs([make_run(tmp_path / "twice", twice)]))
     assert [one.loss for one in found] == ["gBCE, t = 0.5, shared by batch"]  # of the other, dropout varies too
 
 
 def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
-    contest = read_contest([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
-    subjects = read_subjects(contest)
+    runs = load_runs([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
+    subjects = read_subjects(runs)
     labels = {text.get_text() for text in draw_confidence(subjects, looks_of(["SASRec-Softmax"])).legends[0].texts}
     assert labels == {"SASRec-Softmax", "calibrated"}
 
 
 def test_losses_become_lines_over_the_number_of_negatives(tmp_path):
-    series = find_series(read_contest([make_run(tmp_path / "losses", LOSSES)]))
+    series = find_series(load_runs([make_run(tmp_path / "losses", LOSSES)]))
     assert [(one.architecture, one.loss) for one in series] == [
         (architecture, loss)
         for architecture in ("SASRec", "BERT4Rec")
@@ -144,18 +144,18 @@ def test_losses_become_lines_over_the_number_of_negatives(tmp_path):
 
 
 def test_the_user_to_show_is_the_papers_or_the_first_or_the_one_that_is_named(tmp_path):
-    contest = read_contest([make_run(tmp_path / "mixed")])
-    captions = {one.name: one.caption for one in all_figures(contest, user="77")}
+    runs = load_runs([make_run(tmp_path / "mixed")])
+    captions = {one.name: one.caption for one in all_figures(runs, user="77")}
     assert "of user 77," in captions["user"]
     with pytest.raises(InputError, match="no test user 9999; some are 1, 2"):
-        all_figures(contest, user="9999")
+        all_figures(runs, user="9999")
     of_movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
-    assert "of user 1," in {one.name: one.caption for one in all_figures(read_contest([of_movielens]))}["user"]
+    assert "of user 1," in {one.name: one.caption for one in all_figures(load_runs([of_movielens]))}["user"]
 
 
 def test_of_many_models_the_best_are_drawn(tmp_path):
-    contest = read_contest([make_run(tmp_path / "losses", LOSSES)])
-    figure = next(one.figure for one in all_figures(contest) if one.name == "confidence")
+    runs = load_runs([make_run(tmp_path / "losses", LOSSES)])
+    figure = next(one.figure for one in all_figures(runs) if one.name == "confidence")
     drawn = [line.get_label() for line in figure.axes[0].lines if line.get_label() in LOSSES]
     assert drawn == list(LOSSES)[-10:]  # later models are better in runs that are made
 

@@ -3,7 +3,13 @@ import pytest
 
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError
-from evaluation.results.files import read_json, read_sealed, write_json, write_sealed, write_text
+from evaluation.results.files import (
+    read_json,
+    read_json_with_checksum,
+    write_json,
+    write_json_with_checksum,
+    write_text,
+)
 from evaluation.results.store import RunFolder, check_names, encode_name
 
 
@@ -68,18 +74,18 @@ def test_a_damaged_json_file_is_named(tmp_path, content):
 def test_a_sealed_file_gives_back_what_was_written_and_notices_any_other_content(tmp_path):
     path = tmp_path / "status.json"
     value = {"state": "finished", "seconds": 0.1 + 0.2, "name": "модель", "nested": {"b": [1, None], "a": True}}
-    write_sealed(path, value)
-    assert read_sealed(path) == value
+    write_json_with_checksum(path, value)
+    assert read_json_with_checksum(path) == value
     text = path.read_text()
     for other in (text.replace("finished", "finishes"), text.replace("true", "false"), text.replace("1,", "2,")):
         path.write_text(other)
         with pytest.raises(InputError, match="damaged"):
-            read_sealed(path)
+            read_json_with_checksum(path)
     write_json(path, value)  # without a checksum
     with pytest.raises(InputError, match="damaged"):
-        read_sealed(path)
+        read_json_with_checksum(path)
     path.write_text(" ".join(text.split()))  # only laid out in another way
-    assert read_sealed(path) == value
+    assert read_json_with_checksum(path) == value
 
 
 def test_cases_and_items_are_pinned_by_the_dataset(tmp_path):

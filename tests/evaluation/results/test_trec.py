@@ -8,7 +8,7 @@ import pytest
 from aprec_like.errors import InputError
 from aprec_like.metrics import MRR, NDCG, Recall
 from evaluation import compare
-from evaluation.results.load import read_contest
+from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.results.trec import export_results, import_results
 
@@ -58,52 +58,52 @@ def run(tmp_path):
 @pytest.fixture
 def exported(run, tmp_path):
     folder = tmp_path / "trec"
-    export_results(read_contest([run]), folder)
+    export_results(load_runs([run]), folder)
     return folder
 
 
 def test_our_own_ranking_comes_back_the_same(run, exported):
-    contest = read_contest([run])
+    runs = load_runs([run])
     for name in ("Good one", "Bad"):
-        imported = import_results(exported / f"{name}.run", contest)
+        imported = import_results(exported / f"{name}.run", runs)
         assert imported.name == f"{name} (imported)"
-        for metric in contest.metrics:
-            np.testing.assert_allclose(imported.per_user(metric), contest.find(name).per_user(metric), atol=1e-12)
+        for metric in runs.metrics:
+            np.testing.assert_allclose(imported.per_user(metric), runs.find(name).per_user(metric), atol=1e-12)
 
 
 def test_ir_measures_agrees(run, exported):
     qrels = list(ir_measures.read_trec_qrels(str(exported / "qrels.txt")))
     measures = {"Recall@10": ir_measures.R @ 10, "NDCG@10": ir_measures.nDCG @ 10, "MRR": ir_measures.RR}
-    contest = read_contest([run])
+    runs = load_runs([run])
     for name in ("Good one", "Bad"):
         ranking = list(ir_measures.read_trec_run(str(exported / f"{name}.run")))
         judged = ir_measures.calc_aggregate(list(measures.values()), qrels, ranking)
         for metric, measure in measures.items():
-            assert judged[measure] == pytest.approx(contest.find(name).per_user(metric).mean(), abs=1e-9)
+            assert judged[measure] == pytest.approx(runs.find(name).per_user(metric).mean(), abs=1e-9)
 
 
 def test_csv_with_scores_or_ranks_and_per_user_metrics(run, exported, tmp_path):
-    contest = read_contest([run])
-    top = contest.find("Bad").folders[0].read_top_items()
-    expected = contest.find("Bad").per_user("NDCG@10")
+    runs = load_runs([run])
+    top = runs.find("Bad").folders[0].read_top_items()
+    expected = runs.find("Bad").per_user("NDCG@10")
     shuffled = top.sample(frac=1, random_state=1)
     shuffled[["user", "item", "score"]].to_csv(tmp_path / "scores.csv", index=False)
     shuffled.rename(columns={"position": "rank"})[["user", "item", "rank"]].to_csv(tmp_path / "ranks.csv", index=False)
-    contest.find("Bad").folders[0].read_per_user().sample(frac=1).to_csv(tmp_path / "metrics.csv", index=False)
-    contest.find("Bad").folders[0].read_per_user().to_parquet(tmp_path / "metrics.parquet")
+    runs.find("Bad").folders[0].read_per_user().sample(frac=1).to_csv(tmp_path / "metrics.csv", index=False)
+    runs.find("Bad").folders[0].read_per_user().to_parquet(tmp_path / "metrics.parquet")
     for name in ("scores.csv", "ranks.csv", "metrics.csv", "metrics.parquet"):
-        imported = import_results(tmp_path / name, contest)
+        imported = import_results(tmp_path / name, runs)
         np.testing.assert_allclose(imported.per_user("NDCG@10"), expected, atol=1e-12)
         assert imported.name == name.split(".")[0]
 
 
 def test_ties_stand_half_way_and_a_target_outside_the_list_is_a_miss(run, tmp_path):
-    contest = read_contest([run])
-    cases = contest.cases
+    runs = load_runs([run])
+    cases = runs.cases
     lines = [f"{user} Q0 {target} 1 0.5 mine\n{user} Q0 x 2 0.5 mine\n" for user, target in cases.to_numpy()[1:]]
     lines.append(f"{cases['user'][0]} Q0 x 1 9 mine\n")
     (tmp_path / "mine.run").write_text("".join(lines))
-    imported = import_results(tmp_path / "mine.run", contest)
+    imported = import_results(tmp_path / "mine.run", runs)
     assert imported.name == "mine"
     assert imported.per_user("MRR")[0] == 0
     np.testing.assert_allclose(imported.per_user("MRR")[1:], 1 / 1.5)
@@ -124,7 +124,7 @@ def test_files_that_do_not_fit_are_refused(run, exported, tmp_path, change, mess
     lines = (exported / "Bad.run").read_text().splitlines()
     (tmp_path / "broken.run").write_text("\n".join(change(lines)))
     with pytest.raises(InputError, match=message):
-        import_results(tmp_path / "broken.run", read_contest([run]))
+        import_results(tmp_path / "broken.run", load_runs([run]))
 
 
 def test_the_command_puts_an_import_in_the_same_tested_table(run, exported, monkeypatch, capsys):
@@ -142,4 +142,4 @@ def test_ids_with_white_space_cannot_be_exported(run, tmp_path):
     for path in run.path.glob("Good*/seed_1/status.json"):
         path.unlink()
     with pytest.raises(InputError, match="white space"):
-        export_results(read_contest([run]), tmp_path / "trec")
+        export_results(load_runs([run]), tmp_path / "trec")
