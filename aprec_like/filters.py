@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Interactions, offsets_of
+from aprec_like.interactions import Interactions, offsets_from_lengths
 from aprec_like.types import Array
 
 
@@ -140,7 +140,7 @@ def _without_empty(interactions: Interactions, is_item: Array) -> Interactions:
     return replace(
         interactions,
         items=numbers[interactions.items].astype(np.int32),
-        offsets=offsets_of(interactions.lengths[is_user]),
+        offsets=offsets_from_lengths(interactions.lengths[is_user]),
         user_ids=interactions.user_ids[is_user],
         item_ids=interactions.item_ids[is_item],
         user_columns={name: column[is_user] for name, column in interactions.user_columns.items()},

@@ -1,4 +1,4 @@
-"""What users did: item sequences as flat arrays (one row of items after the other, with offsets)."""
+"""Interactions and histories: item sequences of users as flat arrays with offsets."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pandas as pd
 from aprec_like.types import Array
 
 PADDING = -1
-"""Stands where a padded sequence has no item; real items are numbered from 0."""
+"""Item number of padding in a padded sequence; items are numbered from 0."""
 
 MASK = -2
-"""Stands where an item is hidden from a model that has to find it."""
+"""Item number of a masked position, whose item a model has to predict."""
 
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """The known items of some users, oldest first, one user after the other.
+    """Item sequences of a batch of users, oldest item first, stored one user after another.
 
     Args:
         items: (interactions,) int32, item numbers from 0.
         offsets: (users + 1,) int64; the items of row `u` are `items[offsets[u]:offsets[u + 1]]`.
-        users: (users,) rows of the dataset that these histories belong to; `None` for histories from outside.
+        users: (users,) row of each user in the dataset; `None` for users that are not in the dataset.
     """
 
     items: Array
@@ -37,16 +37,16 @@ class Histories:
 
     @property
     def lengths(self) -> Array:
-        """(users,) how many items each history has."""
+        """(users,) number of items of each history."""
         return np.diff(self.offsets)
 
     @property
     def rows(self) -> Array:
-        """(interactions,) the row that each item belongs to."""
+        """(interactions,) row of the history that each item belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def last(self, length: int) -> Array:
-        """The last `length` items of every history: (users, length) int32, padded on the left."""
+        """Return the last `length` items of every history: (users, length) int32, padded on the left."""
         positions = self.offsets[1:, None] + np.arange(-length, 0)
         is_item = positions >= self.offsets[:-1, None]
         if len(self.items) == 0:
@@ -56,17 +56,17 @@ class Histories:
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """The item sequences of all users of a dataset, and what the source calls its users and items.
+    """Item sequences of all users of a dataset, with the ids of users and items.
 
     Args:
         items: (interactions,) int32, item numbers from 0, oldest first within a user.
         offsets: (users + 1,) int64; user `u` has `items[offsets[u]:offsets[u + 1]]`.
-        user_ids: (users,) the source's name of each user.
-        item_ids: (num_items,) the source's name of each item of the catalogue, whether or not it occurs.
-        timestamps: (interactions,) seconds, where the source has them.
-        ratings: (interactions,) what users said of the items, where the source has it.
-        user_columns: further (users,) columns, by name.
-        item_columns: further (num_items,) columns, by name, such as titles.
+        user_ids: (users,) id of each user in the source.
+        item_ids: (num_items,) id of each item of the catalogue in the source, including items without interactions.
+        timestamps: (interactions,) in seconds, or `None` if the source has none.
+        ratings: (interactions,) or `None` if the source has none.
+        user_columns: additional (users,) columns, by name.
+        item_columns: additional (num_items,) columns, by name, such as titles.
     """
 
     items: Array
@@ -87,17 +87,24 @@ class Interactions:
         ratings: Array | None = None,
         item_ids: Array | None = None,
     ) -> Interactions:
-        """Interactions from one row per event.
+        """Create interactions from columns with one row per interaction.
 
-        Users and items are numbered in the order of their ids. Within a user the order is that of the
-        timestamps where given, else that of the rows; ties keep the order of the rows.
+        Users and items are numbered in the order of their ids. The interactions of a user are sorted by timestamp, if
+        given; ties, and interactions without timestamps, keep the order of the rows.
 
         Args:
             users: (interactions,) ids of users.
             items: (interactions,) ids of items.
             timestamps: (interactions,) or `None`.
             ratings: (interactions,) or `None`.
-            item_ids: (num_items,) sorted ids of the declared catalogue; by default the distinct `items`.
+            item_ids: (num_items,) sorted ids of the catalogue; by default the distinct `items`.
+
+        Example:
+            >>> interactions = Interactions.from_ids(users=np.array([7, 3, 7]), items=np.array([50, 40, 40]))
+            >>> interactions.user_ids, interactions.item_ids
+            (array([3, 7]), array([40, 50]))
+            >>> interactions.items, interactions.offsets
+            (array([0, 1, 0], dtype=int32), array([0, 1, 3]))
         """
         user_rows, user_ids = pd.factorize(users, sort=True)
         if item_ids is None:
@@ -107,7 +114,7 @@ class Interactions:
         order = np.lexsort((user_rows,) if timestamps is None else (timestamps, user_rows))
         return cls(
             items=item_numbers[order].astype(np.int32),
-            offsets=offsets_of(np.bincount(user_rows, minlength=len(user_ids))),
+            offsets=offsets_from_lengths(np.bincount(user_rows, minlength=len(user_ids))),
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=None if timestamps is None else timestamps[order],
@@ -121,7 +128,7 @@ class Interactions:
 
     @property
     def num_items(self) -> int:
-        """Size of the declared catalogue."""
+        """Number of items of the catalogue."""
         return len(self.item_ids)
 
     @property
@@ -131,75 +138,75 @@ class Interactions:
 
     @property
     def lengths(self) -> Array:
-        """(users,) how many interactions each user has."""
+        """(users,) number of interactions of each user."""
         return np.diff(self.offsets)
 
     @property
     def rows(self) -> Array:
-        """(interactions,) the user that each interaction belongs to."""
+        """(interactions,) row of the user of each interaction."""
         return np.repeat(np.arange(self.num_users), self.lengths)
 
     @property
     def positions(self) -> Array:
-        """(interactions,) the place of each interaction in its user's sequence, from 0."""
+        """(interactions,) position of each interaction in the sequence of its user, from 0."""
         return np.arange(self.num_interactions) - np.repeat(self.offsets[:-1], self.lengths)
 
     def histories(self, users: Array) -> Histories:
-        """The histories of some users, given as rows; any order, repeats allowed."""
+        """Return the histories of users given by row, in any order and with repetitions."""
         lengths = self.lengths[users]
-        offsets = offsets_of(lengths)
+        offsets = offsets_from_lengths(lengths)
         starts = self.offsets[:-1][users]
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Histories(self.items[positions], offsets, np.asarray(users))
 
     def where(self, is_kept: Array) -> Interactions:
-        """The interactions that a (interactions,) mask keeps; all users and items stay, some with nothing."""
+        """Keep the interactions where an (interactions,) mask is True; users and items without interactions stay."""
         return replace(
             self,
             items=self.items[is_kept],
-            offsets=offsets_of(np.bincount(self.rows[is_kept], minlength=self.num_users)),
+            offsets=offsets_from_lengths(np.bincount(self.rows[is_kept], minlength=self.num_users)),
             timestamps=None if self.timestamps is None else self.timestamps[is_kept],
             ratings=None if self.ratings is None else self.ratings[is_kept],
         )
 
-    def users_only(self, users: Array) -> Interactions:
-        """The interactions of some users (rows, ascending), with the whole catalogue."""
+    def select_users(self, users: Array) -> Interactions:
+        """Keep the users given by row in ascending order; the catalogue does not change."""
         kept = self.where(np.isin(self.rows, users))
         return replace(
             kept,
-            offsets=offsets_of(self.lengths[users]),
+            offsets=offsets_from_lengths(self.lengths[users]),
             user_ids=self.user_ids[users],
             user_columns={name: column[users] for name, column in self.user_columns.items()},
         )
 
     def first(self, lengths: Array) -> Interactions:
-        """The first interactions of every user, `lengths` (users,) of them."""
+        """Keep the first `lengths[u]` interactions of every user u; `lengths` has the shape (users,)."""
         return self.where(self.positions < lengths[self.rows])
 
     def without_last(self, users: Array) -> Interactions:
-        """All interactions but the last one of each of `users` (rows, distinct, none of them empty)."""
+        """Remove the last interaction of each of `users` (distinct rows, each with at least one interaction)."""
         lengths = self.lengths.copy()
         lengths[users] -= 1
         return self.first(lengths)
 
     def last_items(self, users: Array) -> Array:
-        """(len(users),) the last item of each of `users` (rows, none of them empty)."""
+        """Return the (len(users),) last item of each of `users` (rows, each with at least one interaction)."""
         return self.items[self.offsets[1:][users] - 1]
 
     def item_counts(self) -> Array:
-        """(num_items,) how often each item of the catalogue occurs."""
+        """Return the (num_items,) number of interactions of each item."""
         return np.bincount(self.items, minlength=self.num_items)
 
     def distinct_items(self) -> tuple[Array, Array]:
-        """The distinct items of every user in ascending order, as flat items and offsets."""
+        """Return the distinct items of every user in ascending order, as flat items and offsets."""
         keys = np.sort(self.rows * self.num_items + self.items)
-        # By sorting: np.unique takes ten times as long where most keys are distinct.
+        # Sorting is ten times as fast as np.unique when most keys are distinct.
         keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         rows, items = np.divmod(keys, self.num_items)
         return items.astype(np.int32), np.searchsorted(rows, np.arange(self.num_users + 1))
 
     def tied_share(self) -> float | None:
-        """The share of neighbouring interactions of a user that have the same timestamp; `None` without timestamps."""
+        """Return the share of consecutive interactions of a user with equal timestamps; `None` without timestamps."""
         if self.timestamps is None:
             return None
         is_same_user = np.diff(self.rows) == 0
@@ -207,17 +214,17 @@ class Interactions:
         return float(is_tied.sum() / max(1, is_same_user.sum()))
 
     def digest(self) -> str:
-        """Sha256 of the sequences: equal if and only if a model would see the same data."""
-        return digest_of(np.array([self.num_items]), self.offsets, self.items)
+        """Return the sha256 of catalogue size and sequences, which identifies the data that models see."""
+        return digest_arrays(np.array([self.num_items]), self.offsets, self.items)
 
 
-def offsets_of(lengths: Array) -> Array:
-    """(n + 1,) where each of n parts of these lengths starts, and where the last one ends."""
+def offsets_from_lengths(lengths: Array) -> Array:
+    """Return (n + 1,) offsets: sequence i of n starts at offset i and ends at offset i + 1."""
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-def digest_of(*arrays: Array) -> str:
-    """Sha256 of integer arrays, whatever their width and the machine's byte order."""
+def digest_arrays(*arrays: Array) -> str:
+    """Return the sha256 of integer arrays, independent of their dtype and of the byte order of the machine."""
     sha256 = hashlib.sha256()
     for array in arrays:
         sha256.update(np.array([array.size], "<i8").tobytes())

@@ -1,4 +1,4 @@
-"""Small data with a known answer, shared by the tests."""
+"""Small datasets with a known answer, shared by the tests."""
 
 import os
 
@@ -12,24 +12,29 @@ from hypothesis import HealthCheck, settings
 
 from aprec_like.interactions import Interactions
 
-# No test is a stopwatch: on a busy machine the first example alone may take seconds.
-NO_STOPWATCH = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("no stopwatch", deadline=None, suppress_health_check=NO_STOPWATCH)
-settings.load_profile("no stopwatch")
+# On a busy machine the first example alone may take seconds, so no test has a time limit.
+NO_TIME_LIMIT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("no time limit", deadline=None, suppress_health_check=NO_TIME_LIMIT)
+settings.load_profile("no time limit")
 
 NUM_ITEMS = 20
 
 
 def interactions_from(sequences: list[list[int]], num_items: int | None = None) -> Interactions:
-    """Sequences of item numbers from 0."""
+    """Interactions from sequences of item numbers, from 0."""
     users = np.repeat(np.arange(len(sequences)), [len(sequence) for sequence in sequences])
     items = np.array([item for sequence in sequences for item in sequence], np.int64)
     item_ids = None if num_items is None else np.arange(num_items)
     return Interactions.from_ids(users, items, item_ids=item_ids)
 
 
+def timed_interactions(events: list[tuple[int, int, int]]) -> Interactions:
+    """Interactions from (user, item, timestamp) triples."""
+    return Interactions.from_ids(*np.array(events).T)
+
+
 def circle_sequences(num_users: int, num_items: int = NUM_ITEMS, seed: int = 0) -> list[list[int]]:
-    """Every user walks around the circle of items from a random start: the next item is always the last one plus 1."""
+    """Sequences on a circle of items with a random start: the next item is always the last one plus 1."""
     random = np.random.default_rng(seed)
     starts, lengths = random.integers(num_items, size=num_users), random.integers(4, 10, size=num_users)
     return [
@@ -38,8 +43,8 @@ def circle_sequences(num_users: int, num_items: int = NUM_ITEMS, seed: int = 0) 
 
 
 @pytest.fixture(autouse=True, scope="session")
-def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests leave the user's cache folder alone."""
+def temporary_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep tests from reading or writing the user's cache folder."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
@@ -51,12 +56,13 @@ def circle() -> Interactions:
 
 @pytest.fixture
 def circle_file(tmp_path: Path) -> Path:
-    """The same as a text file of `user item` lines, ids from 1."""
+    """The circle as a text file of `user item` lines, with ids from 1."""
     path = tmp_path / "circle.txt"
     write_pairs(path, circle_sequences(200))
     return path
 
 
 def write_pairs(path: Path, sequences: list[list[int]]) -> None:
+    """Write sequences as `user item` lines, with ids from 1."""
     lines = [f"{user} {item + 1}" for user, sequence in enumerate(sequences, start=1) for item in sequence]
     path.write_text("\n".join(lines) + "\n")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 LEVELS = (
     ("aprec_like: types errors files",),
     ("aprec_like: interactions", "aprec_like/metrics"),
-    ("aprec_like: splits filters settings candidates",),
+    ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
     ("aprec_like: devices batches negatives optimizers calibration", "aprec_like/losses", "aprec_like/models"),
     ("aprec_like/ranking",),

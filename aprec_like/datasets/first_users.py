@@ -24,7 +24,7 @@ class FirstUsers(Dataset):
         """Read the dataset and keep the first users."""
         whole = filtered(self.dataset.load(data_dir), self.filters)
         users = np.arange(min(self.num_users, whole.num_users))
-        return whole.users_only(users)
+        return whole.select_users(users)
 
     def is_on_disk(self, data_dir: Path) -> bool:
         """Whether the whole dataset is."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.errors import InputError
-from aprec_like.interactions import Interactions, offsets_of
-from aprec_like.splits import TRAIN_LENGTH, VALIDATION_LENGTH
+from aprec_like.interactions import Interactions, offsets_from_lengths
+from aprec_like.splits.as_given import TRAIN_LENGTH, VALIDATION_LENGTH
 from aprec_like.types import Array
 
 
@@ -82,7 +82,7 @@ def read_sequences(path: Path) -> Sequences:
 def _joined(inputs: Sequences, outputs: Sequences) -> Sequences:
     """Each input followed by its output."""
     lengths = np.diff(inputs[1]) + 1
-    offsets = offsets_of(lengths)
+    offsets = offsets_from_lengths(lengths)
     items = np.empty(offsets[-1], np.int64)
     is_last = np.zeros(offsets[-1], bool)
     is_last[offsets[1:] - 1] = True

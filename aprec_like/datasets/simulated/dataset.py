@@ -12,7 +12,7 @@ from aprec_like.datasets.cache import draw_cached
 from aprec_like.datasets.simulated.next_item_law import Contexts, Mixture, NextItemLaw
 from aprec_like.datasets.simulated.truth import Truth
 from aprec_like.errors import InputError
-from aprec_like.interactions import PADDING, Interactions, offsets_of
+from aprec_like.interactions import PADDING, Interactions, offsets_from_lengths
 from aprec_like.types import Array
 
 CHUNK_CELLS = 1 << 26
@@ -131,7 +131,7 @@ class Simulated(Dataset):
         lengths = np.concatenate([part_lengths for part_lengths, _ in parts])
         return Interactions(
             items=np.concatenate([items for _, items in parts]),
-            offsets=offsets_of(lengths),
+            offsets=offsets_from_lengths(lengths),
             user_ids=np.arange(1, self.num_users + 1),
             item_ids=np.arange(1, self.num_items + 1),
         )

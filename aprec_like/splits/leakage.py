@@ -1,0 +1,35 @@
+"""Temporal leakage of the leave-one-out split: training interactions that are later than test targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aprec_like.interactions import Interactions
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """Extent to which leave-one-out trains on interactions that are later than its test targets.
+
+    Args:
+        train_interactions: number of training interactions.
+        after_a_target: how many of them are later than the test target of at least one user.
+        mean_share_after: share of them that is later than the test target, averaged over users.
+    """
+
+    train_interactions: int
+    after_a_target: int
+    mean_share_after: float
+
+
+def leave_one_out_leakage(interactions: Interactions) -> Leakage | None:
+    """Measure the leakage of `LeaveOneOut`; returns `None` without timestamps or without test targets."""
+    users = np.flatnonzero(interactions.lengths >= 2)
+    if interactions.timestamps is None or len(users) == 0:
+        return None
+    target_times = interactions.timestamps[interactions.offsets[1:][users] - 1]
+    train_times = np.sort(np.asarray(interactions.without_last(users).timestamps))
+    num_after = len(train_times) - np.searchsorted(train_times, target_times, side="right")
+    return Leakage(len(train_times), int(num_after.max()), float(np.mean(num_after / len(train_times))))
