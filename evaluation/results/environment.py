@@ -1,4 +1,4 @@
-"""What a run was made with: versions and hardware, nothing that names a person or a machine."""
+"""The software and hardware of a run, without names of people or machines; readers of memory sizes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import psutil
+
 import aprec_like
 from aprec_like.types import Json
+
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""The memory limit of a container (cgroup v2): a number of bytes, or `max` for none."""
 
 PACKAGES = ("tensorflow", "keras", "numpy", "pandas", "pyarrow", "scipy", "statsmodels")
 
 
 def describe_environment() -> Json:
-    """Versions of the packages that numbers depend on, operating system, processor, memory."""
+    """Return the versions of packages that affect results, operating system, processor and memory."""
     return {
         "aprec_like": aprec_like.__version__,
         "python": platform.python_version(),
@@ -25,7 +30,7 @@ def describe_environment() -> Json:
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gib": round(memory / 2**30, 1) if (memory := memory_bytes()) else None,
+        "memory_gib": round(total_memory() / 2**30, 1),
     }
 
 
@@ -38,17 +43,23 @@ def _processor() -> str:
     )
 
 
-def memory_bytes() -> int | None:
-    """The memory that processes here may use: the machine's, or less where a container has a limit."""
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return None
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.exists() else "max"
-    return min(machine, int(text)) if text.isdecimal() else machine
+def total_memory() -> int:
+    """Return the bytes of memory that processes may use: the machine's, or the container's limit."""
+    return _within_container(psutil.virtual_memory().total)
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that a new process can use without swapping."""
+    return _within_container(psutil.virtual_memory().available)
+
+
+def _within_container(num_bytes: int) -> int:
+    """Cap a number of bytes at the container's limit, which psutil does not know."""
+    limit = CONTAINER_LIMIT.read_text().strip() if CONTAINER_LIMIT.exists() else "max"
+    return min(num_bytes, int(limit)) if limit.isdecimal() else num_bytes
 
 
 def peak_memory_gib() -> float:
-    """The most memory that this process has had at once."""
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    """Return the peak resident memory of this process in GiB, which psutil knows on Windows only."""
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS, in KiB on Linux
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from aprec_like.errors import InputError, first_line
-from aprec_like.files import replacing
+from aprec_like.files import atomic_write
 from aprec_like.types import Json
 
 CHECKSUM = "checksum"
@@ -63,19 +63,19 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_bytes(data)
 
 
 def write_figure(path: Path, save: Callable[[Path], None]) -> None:
     """Write a figure that `save` draws into a file."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         save(part)
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     """Write a table."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         frame.to_parquet(part, index=False)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from aprec_like import datasets, filters, splits
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
-from aprec_like.filters import filtered
-from aprec_like.settings import Known, classes_of, restore
+from aprec_like.filters import apply_filters
+from aprec_like.settings import Known, dataclasses_in, restore
 from aprec_like.splits import Split
 from evaluation.results.store import RunFolder
 
-DATA_CLASSES = classes_of(datasets, filters, splits)
+DATA_CLASSES = dataclasses_in(datasets, filters, splits)
 
 
 def load_split(run: RunFolder, data_dir: Path, known: Known = DATA_CLASSES) -> Split:
@@ -21,7 +21,7 @@ def load_split(run: RunFolder, data_dir: Path, known: Known = DATA_CLASSES) -> S
     dataset = restore(settings["dataset"], known)
     if not isinstance(dataset, Dataset) or not dataset.is_on_disk(data_dir):
         raise InputError(f"the data of {run.path.name} are not in {data_dir}; name their folder with --data")
-    interactions = filtered(dataset.load(data_dir), restore(settings["filters"], known))
+    interactions = apply_filters(dataset.load(data_dir), restore(settings["filters"], known))
     split: Split = restore(settings["split"], known).split(interactions)
     if (interactions.digest(), split.digest()) != (description["sha256"], description["split"]["digest"]):
         raise InputError(f"{run.path}: was made with other data than is read now, or with another version")

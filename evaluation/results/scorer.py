@@ -10,11 +10,11 @@ from aprec_like.errors import InputError, first_line
 from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Popularity, Scorer
 from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
-from aprec_like.settings import classes_of, restore
+from aprec_like.settings import dataclasses_in, restore
 from evaluation.results.load_split import DATA_CLASSES, load_split
 from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder, check_is_finished
 
-KNOWN = {**DATA_CLASSES, **classes_of(models), "FirstUsers": FirstUsers}
+KNOWN = {**DATA_CLASSES, **dataclasses_in(models), "FirstUsers": FirstUsers}
 
 
 def finished_folder(run: RunFolder, name: str, seed: int | None = None) -> ModelFolder:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 import pandas as pd
 
 from aprec_like.errors import InputError
-from aprec_like.files import remove_folder, replacing, sha256_of, storage_errors
+from aprec_like.files import atomic_write, remove_folder, sha256_of, storage_errors
 from aprec_like.types import Json
 from evaluation.results.files import (
     read_json,
@@ -100,7 +100,7 @@ class ModelFolder:
 
     def write_weights(self, save: Callable[[Path], None]) -> None:
         """Write the weights of the best epoch, which `save` puts into a file."""
-        with replacing(self.weights_path) as part:
+        with atomic_write(self.weights_path) as part:
             save(part)
 
     def finish(self, **details: Any) -> None:

@@ -1,4 +1,4 @@
-"""Before a run: what it is of, whether that fits what its folder holds, and whether there is room on the disk."""
+"""Preflight checks: data, settings against the results folder, disk, memory."""
 
 from __future__ import annotations
 
@@ -7,48 +7,45 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
 
 from aprec_like.datasets import Sizes
 from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
-from aprec_like.files import StorageError, remove_parts
+from aprec_like.files import StorageError, remove_part_files
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.settings import describe
-from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
+from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
-from evaluation.results.environment import describe_environment, memory_bytes
+from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.store import ModelFolder, RunFolder, check_names
+from evaluation.running.data_description import describe_cases, describe_data, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
 
 SHARED_SETTINGS = ("dataset", "filters", "split", "evaluation")
-"""What all models of a run have in common; results made with other ones can't stand in the same table."""
+"""Settings shared by all models of a run; results with different ones must not be in one table."""
 
-SECONDS_PER_DAY = 86_400
 TENSORFLOW_BYTES = 1 << 30
-"""About what TensorFlow and a small dataset take before any model does."""
+"""Approximate memory of TensorFlow and a small dataset."""
 
 Job = tuple[str, int]
-"""A model's name and a seed."""
+"""A model's name and a training seed."""
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """The data of a run, read and checked."""
+class RunData:
+    """The loaded and split data of a run, with the content of dataset.json."""
 
     interactions: Interactions
     split: Split
     description: Json
 
 
-def read_data(recipe: Recipe, data_dir: Path) -> Data:
-    """Load and split the data, and say what it is; raises `InputError` before anything is written."""
+def load_data(recipe: Recipe, data_dir: Path) -> RunData:
+    """Load and split the data of a recipe, and print its sizes to standard error."""
     check_names(recipe.models)
     interactions = recipe.load(data_dir)
     split = recipe.split.split(interactions)
@@ -60,35 +57,44 @@ def read_data(recipe: Recipe, data_dir: Path) -> Data:
     )
     if leakage := description["split"].get("leave_one_out"):
         print(
-            f"leave-one-out would learn from the future: {leakage['after_a_target']:,} of its "
-            f"{leakage['train_interactions']:,} training interactions lie after a test target",
+            f"leave-one-out would train on the future: {leakage['after_a_target']:,} of its "
+            f"{leakage['train_interactions']:,} training interactions are later than a test target",
             file=sys.stderr,
         )
-    return Data(interactions, split, description)
+    return RunData(interactions, split, description)
 
 
 def prepare(
-    run: RunFolder, recipe: Recipe, source: bytes, data: Data, jobs: Sequence[Job], *, is_fresh: bool
+    run: RunFolder, recipe: Recipe, source: bytes, data: RunData, jobs: Sequence[Job], *, is_fresh: bool
 ) -> list[Job]:
-    """Refuse what does not fit the folder, clear away what is to be made again, and write the run's own files.
+    """Check that a run fits its results folder, the disk and memory; then write the files of the run.
 
-    Returns the jobs that are not finished.
+    Args:
+        run: the results folder.
+        recipe: the recipe.
+        source: content of the recipe file.
+        data: what `load_data` returned.
+        jobs: models and seeds to run.
+        is_fresh: whether to remove their results and train again.
+
+    Returns:
+        The jobs that are not finished.
     """
     settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
-    redone = jobs if is_fresh else []
-    kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in redone}
+    removed = jobs if is_fresh else []
+    kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
     if kept:
-        old = _check_unchanged(run, settings, data.description, kept)
-        settings["models"] |= {name: was for name, was in old.items() if name in kept}
+        stored_models = _check_unchanged(run, settings, data.description, kept)
+        settings["models"] |= {name: stored for name, stored in stored_models.items() if name in kept}
     pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
-    names, of_data = [name for name, _ in pending], data.interactions
-    sizes = Sizes(of_data.num_users, of_data.num_items, of_data.num_interactions)
+    names, interactions = [name for name, _ in pending], data.interactions
+    sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
     _check_disk(run, recipe, sizes, names)
     _check_memory(recipe, sizes, names)
-    # First of all, so that results of old settings never stand beside the new ones.
-    for name, seed in redone:
+    # Before the new recipe is written, so that no results of old settings remain beside it.
+    for name, seed in removed:
         run.model(name, seed).remove()
-    remove_parts(run.path)
+    remove_part_files(run.path)
     run.write_recipe(source, settings)
     run.write_cases(describe_cases(data.split))
     run.write_items(describe_items(data.split))
@@ -98,7 +104,7 @@ def prepare(
 
 
 def _is_finished(folder: ModelFolder) -> bool:
-    """Whether a model's results are complete; a damaged status is said, and counts as none."""
+    """Return whether a model's results are complete; a damaged status is printed and counts as unfinished."""
     try:
         return folder.is_finished()
     except InputError as error:
@@ -107,7 +113,7 @@ def _is_finished(folder: ModelFolder) -> bool:
 
 
 def _is_kept(folder: ModelFolder) -> bool:
-    """Whether a model has results or progress that other settings would make worthless; a failed one may be changed."""
+    """Return whether a model has results or checkpoints that its settings must still match; failed ones may change."""
     try:
         state = folder.status()["state"]
     except InputError:
@@ -116,7 +122,7 @@ def _is_kept(folder: ModelFolder) -> bool:
 
 
 def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
-    """There must be room for what is still to be written."""
+    """Check that the disk has room for the files still to be written."""
     needed, free = predict_disk(recipe, names, sizes), shutil.disk_usage(run.path).free
     if names and needed > free:
         raise StorageError(
@@ -126,85 +132,40 @@ def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[st
 
 
 def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
-    """A model must fit into memory, TensorFlow beside it; a GPU's own memory is not looked at."""
-    available = memory_bytes()
-    if available is None or has_gpu():
+    """Check that every model fits into memory beside TensorFlow; skipped with a GPU, whose memory is not checked."""
+    if has_gpu():
         return
+    available = total_memory() - TENSORFLOW_BYTES
     for name in dict.fromkeys(names):
         model = recipe.models[name]
-        if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available - TENSORFLOW_BYTES:
+        if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available:
             continue
-        fitting = batch_size_within(model, sizes, available - TENSORFLOW_BYTES)
-        hint = f"batch_size={fitting} would fit" if fitting else f"what helps: {memory_savers(model)}"
+        fitting = batch_size_within(model, sizes, available)
+        hint = f"batch_size={fitting} would fit" if fitting else f"to save memory: {memory_savers(model)}"
         raise InputError(
             f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and this machine has "
-            f"{available / 2**30:.1f} GiB; {hint}; --only runs the other models"
+            f"{available / 2**30:.1f} GiB beside it; {hint}; --only runs the other models"
         )
-
-
-def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
-    """What dataset.json says: which data this is, beyond doubt."""
-    leakage = leave_one_out_leakage(interactions) if isinstance(recipe.split, TemporalSplit) else None
-    return {
-        "dataset": describe(recipe.dataset),
-        "filters": describe(recipe.filters),
-        "notes": list(recipe.dataset.notes),
-        "users": interactions.num_users,
-        "items": interactions.num_items,
-        "interactions": interactions.num_interactions,
-        "sha256": interactions.digest(),
-        "tied_share": interactions.tied_share(),
-        "split": {
-            "train_interactions": split.train.num_interactions,
-            "validation_users": len(split.validation),
-            "test_users": len(split.test),
-            "digest": split.digest(),
-            **({"leave_one_out": asdict(leakage)} if leakage else {}),
-        },
-    }
-
-
-def describe_cases(split: Split) -> pd.DataFrame:
-    """One row per test user, in the order of per_user.parquet: what the user and the target are like."""
-    known, users, targets = split.test.known, split.test.users, split.test.targets
-    lengths = known.lengths[users]
-    columns = {
-        "user": known.user_ids[users],
-        "target": known.item_ids[targets],
-        "history_length": lengths,
-        "target_count": known.item_counts()[targets],
-    }
-    if known.timestamps is not None:
-        spans = known.timestamps[known.offsets[1:][users] - 1] - known.timestamps[known.offsets[:-1][users]]
-        columns["activity"] = lengths / np.maximum(1, spans / SECONDS_PER_DAY)
-    return pd.DataFrame(columns)
-
-
-def describe_items(split: Split) -> pd.DataFrame:
-    """One row per item of the catalogue."""
-    known = split.test.known
-    return pd.DataFrame({"item": known.item_ids, "count": known.item_counts(), **known.item_columns})
 
 
 def _check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str]) -> Json:
-    """Results and progress in the folder must have been made with these settings and this data; returns the models."""
+    """Check that the folder's results and checkpoints have these settings and data; returns their models' settings."""
     try:
-        old, was = run.read_recipe(), run.read_dataset()
+        stored, stored_data = run.read_recipe(), run.read_dataset()
     except InputError as error:
         raise InputError(f"{error}; --fresh trains all models again") from error
     for name in SHARED_SETTINGS:
-        _refuse_change(run, name, old.get(name), settings[name])
-    models: Json = old.get("models", {})
+        _check_equal(run, name, stored.get(name), settings[name])
+    models: Json = stored.get("models", {})
     for name in sorted(kept & set(settings["models"])):
-        _refuse_change(run, f"models[{name!r}]", models.get(name), settings["models"][name])
-    if (was.get("sha256"), was.get("split")) != (dataset["sha256"], dataset["split"]):
-        raise InputError(
-            f"{run.path}: holds results on other data than is read now; --fresh trains again, --results DIR keeps both"
-        )
+        _check_equal(run, f"models[{name!r}]", models.get(name), settings["models"][name])
+    if (stored_data.get("sha256"), stored_data.get("split")) != (dataset["sha256"], dataset["split"]):
+        raise InputError(f"{run.path}: has results on different data; --fresh trains again, --results DIR keeps both")
     return models
 
 
-def _refuse_change(run: RunFolder, name: str, old: object, new: object) -> None:
+def _check_equal(run: RunFolder, name: str, old: object, new: object) -> None:
+    """Check that a setting has not changed; the error shows the difference."""
     if old != new:
         before, after = (json.dumps(value, indent=1).splitlines() for value in (old, new))
         changes = [
@@ -214,6 +175,6 @@ def _refuse_change(run: RunFolder, name: str, old: object, new: object) -> None:
         ]
         shown = "; ".join(" ".join(line.split()) for line in changes[:8])
         raise InputError(
-            f"{run.path}: holds results or progress of another recipe; {name} has changed: {shown}; "
+            f"{run.path}: has results or checkpoints of another recipe; {name} has changed: {shown}; "
             f"--fresh trains again, --results DIR keeps both"
         )

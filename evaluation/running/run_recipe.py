@@ -23,7 +23,7 @@ from evaluation.results.load import load_runs
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import describe_plan, memory_savers
-from evaluation.running.preflight import Job, prepare, read_data
+from evaluation.running.preflight import Job, load_data, prepare
 from evaluation.running.signals import raise_when_terminated, run_process
 from evaluation.running.smoke import shrink
 from evaluation.running.worker import command_for, environment_for
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     folder = RunFolder(arguments.results / encode_name(arguments.recipe.stem + ("-smoke" if arguments.smoke else "")))
     jobs = _jobs(recipe, names, arguments.seeds or recipe.seeds)
-    data = read_data(recipe, data_dir)
+    data = load_data(recipe, data_dir)
     with RunLock(folder.lock_path) as lock:
         pending = prepare(folder, recipe, arguments.recipe.read_bytes(), data, jobs, is_fresh=arguments.fresh)
         del data

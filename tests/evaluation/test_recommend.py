@@ -20,7 +20,7 @@ from evaluation import recommend
 from evaluation.results.load_split import DATA_CLASSES, load_split
 from evaluation.results.scorer import load_scorer
 from evaluation.results.store import RunFolder
-from evaluation.running.preflight import describe_data, describe_items
+from evaluation.running.data_description import describe_data, describe_items
 from tests.conftest import circle_sequences
 
 NAMES = np.array([f"item-{chr(97 + number)}" for number in range(20)])

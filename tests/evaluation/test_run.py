@@ -35,7 +35,7 @@ recipe = Recipe(
 """
 
 
-class Desk:
+class Workspace:
     """A folder with a recipe and data, and the command line."""
 
     def __init__(self, folder: Path, monkeypatch, capfd):
@@ -62,100 +62,102 @@ class Desk:
 
 
 @pytest.fixture
-def desk(circle_file, monkeypatch, capfd):
-    return Desk(circle_file.parent, monkeypatch, capfd)
+def workspace(circle_file, monkeypatch, capfd):
+    return Workspace(circle_file.parent, monkeypatch, capfd)
 
 
-def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated(desk):
-    assert desk.run() == 0
-    assert "SASRec" in desk.out and "Popularity" in desk.out
-    files = {str(path.relative_to(desk.results)) for path in desk.results.rglob("*") if path.is_file()}
+def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated(workspace):
+    assert workspace.run() == 0
+    assert "SASRec" in workspace.out and "Popularity" in workspace.out
+    files = {str(path.relative_to(workspace.results)) for path in workspace.results.rglob("*") if path.is_file()}
     of_run = {"recipe.py", "recipe.json", "dataset.json", "environment.json", "table.md", "table.tex", "table.csv"}
     of_model = {"status.json", "history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", "log.txt"}
     assert of_run | {"significance.csv"} | {f"SASRec/seed_1/{name}" for name in of_model} <= files
 
-    status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
+    status = json.loads((workspace.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "finished" and 1 <= status["best_epoch"] <= 8
     assert 0 < status["seconds_to_best"] <= status["seconds_total"]
-    weights = desk.results / "SASRec/seed_1/checkpoint/best.weights.h5"
+    weights = workspace.results / "SASRec/seed_1/checkpoint/best.weights.h5"
     assert status["sha256"]["checkpoint/best.weights.h5"] == sha256_of(weights)
-    per_user = desk.per_user("SASRec")
+    per_user = workspace.per_user("SASRec")
     assert list(per_user) == [
         "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
         "Recall@1 (sampled)", "NDCG@10 (sampled)",
     ]  # fmt: skip
     assert per_user["Recall@1 (sampled)"].mean() > 0.9
-    metrics = json.loads((desk.results / "SASRec/seed_1/metrics.json").read_text())
+    metrics = json.loads((workspace.results / "SASRec/seed_1/metrics.json").read_text())
     assert metrics["users"] == len(per_user) == 200
     assert metrics["metrics"]["NDCG@10"]["mean"] == pytest.approx(per_user["NDCG@10"].mean())
-    top = pd.read_parquet(desk.results / "SASRec/seed_1/top_items.parquet")
+    top = pd.read_parquet(workspace.results / "SASRec/seed_1/top_items.parquet")
     firsts = top[top["position"] == 1].merge(per_user, on="user")
     assert ((firsts["item"] == firsts["target"]) == (firsts["Recall@1"] == 1)).all()
-    history = pd.read_csv(desk.results / "SASRec/seed_1/history.csv")
+    history = pd.read_csv(workspace.results / "SASRec/seed_1/history.csv")
     assert list(history["epoch"]) == list(range(1, 9))
 
     # The same command again trains nothing.
-    before = (desk.results / "SASRec/seed_1/status.json").read_bytes()
-    assert desk.run() == 0
-    assert "SASRec, seed 1: finished on" in desk.err
-    assert (desk.results / "SASRec/seed_1/status.json").read_bytes() == before
+    before = (workspace.results / "SASRec/seed_1/status.json").read_bytes()
+    assert workspace.run() == 0
+    assert "SASRec, seed 1: finished on" in workspace.err
+    assert (workspace.results / "SASRec/seed_1/status.json").read_bytes() == before
 
     # Trained again from the same seed: the same values; another seed: the same users and targets.
-    assert desk.run("--fresh", "--only", "SASRec") == 0
-    pd.testing.assert_frame_equal(desk.per_user("SASRec"), per_user, check_exact=True)
-    assert desk.run("--only", "SASRec", "--seeds", "2") == 0
-    other = desk.per_user("SASRec", seed=2)
+    assert workspace.run("--fresh", "--only", "SASRec") == 0
+    pd.testing.assert_frame_equal(workspace.per_user("SASRec"), per_user, check_exact=True)
+    assert workspace.run("--only", "SASRec", "--seeds", "2") == 0
+    other = workspace.per_user("SASRec", seed=2)
     assert other[["user", "target"]].equals(per_user[["user", "target"]])
     assert not other["target_score"].equals(per_user["target_score"])
 
     # compare prints what run printed, in every format.
-    assert desk.run(str(desk.results), "--format", "markdown", command=compare) == 0
-    assert desk.out == (desk.results / "table.md").read_text()
+    assert workspace.run(str(workspace.results), "--format", "markdown", command=compare) == 0
+    assert workspace.out == (workspace.results / "table.md").read_text()
 
     # A changed model that is finished is refused with the difference; an added one is welcome.
-    desk.write(RECIPE.replace("dropout_rate=0.1", "dropout_rate=0.2"))
-    assert desk.run("--only", "Popularity") == 2
-    assert "models['SASRec'] has changed" in desk.err and '"dropout_rate": 0.2' in desk.err
-    desk.write(RECIPE.replace('"Popularity": Popularity(),', '"Popularity": Popularity(), "Counts": Popularity(),'))
-    assert desk.run("--only", "Counts") == 0
-    assert desk.per_user("Counts")["rank"].equals(desk.per_user("Popularity")["rank"])
+    workspace.write(RECIPE.replace("dropout_rate=0.1", "dropout_rate=0.2"))
+    assert workspace.run("--only", "Popularity") == 2
+    assert "models['SASRec'] has changed" in workspace.err and '"dropout_rate": 0.2' in workspace.err
+    workspace.write(
+        RECIPE.replace('"Popularity": Popularity(),', '"Popularity": Popularity(), "Counts": Popularity(),')
+    )
+    assert workspace.run("--only", "Counts") == 0
+    assert workspace.per_user("Counts")["rank"].equals(workspace.per_user("Popularity")["rank"])
 
 
-def test_a_model_that_fails_leaves_the_others_alone(desk):
-    desk.write(RECIPE.replace("Adam(0.01)", "Adam(1e30)"))
-    assert desk.run() == 1
-    status = json.loads((desk.results / "SASRec/seed_1/status.json").read_text())
+def test_a_model_that_fails_leaves_the_others_alone(workspace):
+    workspace.write(RECIPE.replace("Adam(0.01)", "Adam(1e30)"))
+    assert workspace.run() == 1
+    status = json.loads((workspace.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "failed" and "not finite" in status["reason"]
-    assert "Traceback" in (desk.results / "SASRec/seed_1/log.txt").read_text()
-    assert not list(desk.results.rglob("state-*"))  # from there it would only fail again
-    assert "Traceback" not in desk.err
-    assert "SASRec, seed 1: failed" in desk.out
-    assert (desk.results / "Popularity/seed_1/metrics.json").exists()
+    assert "Traceback" in (workspace.results / "SASRec/seed_1/log.txt").read_text()
+    assert not list(workspace.results.rglob("state-*"))  # from there it would only fail again
+    assert "Traceback" not in workspace.err
+    assert "SASRec, seed 1: failed" in workspace.out
+    assert (workspace.results / "Popularity/seed_1/metrics.json").exists()
 
 
-def test_smoke_shrinks_training_and_has_a_folder_of_its_own(desk):
-    desk.write(RECIPE.replace("max_epochs=8", "max_epochs=5000"))
-    assert desk.run("--smoke") == 0
-    status = json.loads((desk.folder / "results/circle_recipe-smoke/SASRec/seed_1/status.json").read_text())
+def test_smoke_shrinks_training_and_has_a_folder_of_its_own(workspace):
+    workspace.write(RECIPE.replace("max_epochs=8", "max_epochs=5000"))
+    assert workspace.run("--smoke") == 0
+    status = json.loads((workspace.folder / "results/circle_recipe-smoke/SASRec/seed_1/status.json").read_text())
     assert status["epochs"] == 2
-    assert not desk.results.exists()
+    assert not workspace.results.exists()
 
 
-def test_smoke_on_data_that_is_not_on_disk_uses_simulated_data(desk):
-    (desk.folder / "circle.txt").unlink()
-    assert desk.run("--smoke", "--only", "Popularity") == 0
-    dataset = json.loads((desk.folder / "results/circle_recipe-smoke/dataset.json").read_text())
+def test_smoke_on_data_that_is_not_on_disk_uses_simulated_data(workspace):
+    (workspace.folder / "circle.txt").unlink()
+    assert workspace.run("--smoke", "--only", "Popularity") == 0
+    dataset = json.loads((workspace.folder / "results/circle_recipe-smoke/dataset.json").read_text())
     assert dataset["dataset"]["class"] == "Simulated"
     assert dataset["users"] >= 500
 
 
-def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
-    desk.write(RECIPE.replace("Softmax()", "GBCE(4, 0.5)"))
-    assert desk.run("--dry-run") == 0
-    assert "200 users, 20 items" in desk.out
-    assert "alpha 0.210526, beta 0.60526" in desk.out
-    assert "6 steps per epoch" in desk.out
-    assert not (desk.folder / "results").exists()
+def test_a_dry_run_prints_the_plan_and_writes_nothing(workspace):
+    workspace.write(RECIPE.replace("Softmax()", "GBCE(4, 0.5)"))
+    assert workspace.run("--dry-run") == 0
+    assert "200 users, 20 items" in workspace.out
+    assert "alpha 0.210526, beta 0.60526" in workspace.out
+    assert "6 steps per epoch" in workspace.out
+    assert not (workspace.folder / "results").exists()
 
 
 @pytest.mark.parametrize(
@@ -171,17 +173,17 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(desk):
         (("", ""), ("--only", "NoSuch"), "no model 'NoSuch'; it has Popularity, SASRec"),
     ],
 )
-def test_wrong_input_is_one_line_exit_code_2_and_nothing_written(desk, change, options, message):
-    lines = (desk.folder / "circle.txt").read_text().splitlines()
-    (desk.folder / "broken.txt").write_text("\n".join([*lines[:16], "17", *lines[16:]]))
-    desk.write(RECIPE.replace(*change, 1))
-    assert desk.run(*options) == 2
-    assert desk.err.count("\n") == 1
-    assert desk.err.startswith("error: ") and message in desk.err
-    assert not (desk.folder / "results").exists()
+def test_wrong_input_is_one_line_exit_code_2_and_nothing_written(workspace, change, options, message):
+    lines = (workspace.folder / "circle.txt").read_text().splitlines()
+    (workspace.folder / "broken.txt").write_text("\n".join([*lines[:16], "17", *lines[16:]]))
+    workspace.write(RECIPE.replace(*change, 1))
+    assert workspace.run(*options) == 2
+    assert workspace.err.count("\n") == 1
+    assert workspace.err.startswith("error: ") and message in workspace.err
+    assert not (workspace.folder / "results").exists()
 
 
-def test_filters_and_a_temporal_split_stand_in_dataset_json(desk):
+def test_filters_and_a_temporal_split_stand_in_dataset_json(workspace):
     random = np.random.default_rng(0)
     rows = [
         f"u{user},{'abcdefghij'[item]},{time},{item % 5 + 1}"
@@ -189,7 +191,7 @@ def test_filters_and_a_temporal_split_stand_in_dataset_json(desk):
             random.integers(60, size=900), random.integers(10, size=900), random.integers(10_000, size=900), strict=True
         )
     ]
-    (desk.folder / "events.csv").write_text("\n".join(["user,item,time,stars", *rows]))
+    (workspace.folder / "events.csv").write_text("\n".join(["user,item,time,stars", *rows]))
     source = RECIPE.replace(
         'TextFile("circle.txt")', 'CSVFile("events.csv", user="user", item="item", timestamp="time", rating="stars")'
     )
@@ -197,16 +199,16 @@ def test_filters_and_a_temporal_split_stand_in_dataset_json(desk):
         "split=LeaveOneOut(num_validation_users=50)",
         "filters=(MinimumRating(2), WithoutRepeats(), KCore(3, 3)), split=TemporalSplit(0.2, 0.2)",
     )
-    desk.write(
+    workspace.write(
         "from aprec_like.filters import KCore, MinimumRating, WithoutRepeats\n"
         "from aprec_like.splits import TemporalSplit\n" + source
     )
-    assert desk.run() == 0, desk.err
-    dataset = json.loads((desk.results / "dataset.json").read_text())
+    assert workspace.run() == 0, workspace.err
+    dataset = json.loads((workspace.results / "dataset.json").read_text())
     assert [kept["class"] for kept in dataset["filters"]] == ["MinimumRating", "WithoutRepeats", "KCore"]
     assert dataset["items"] == 8 and dataset["split"]["leave_one_out"]["after_a_target"] > 0
-    assert "lie after a test target" in desk.err
-    per_user = desk.per_user("SASRec")
+    assert "are later than a test target" in workspace.err
+    per_user = workspace.per_user("SASRec")
     assert per_user["user"].str.startswith("u").all() and set(per_user["target"]) <= set("abcdefghij")
-    top = pd.read_parquet(desk.results / "SASRec/seed_1/top_items.parquet")
+    top = pd.read_parquet(workspace.results / "SASRec/seed_1/top_items.parquet")
     assert set(top["item"]) <= set("abcdefghij")

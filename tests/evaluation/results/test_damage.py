@@ -41,7 +41,7 @@ UNREAD = ("recipe.py", "environment.json", "log.txt", ".lock", "table.md", "tabl
 """Files that `compare` has no need of."""
 
 
-class Desk:
+class Workspace:
     """A folder with a recipe, data and results, and the commands."""
 
     def __init__(self, folder: Path, monkeypatch, capsys=None) -> None:
@@ -70,9 +70,9 @@ class Desk:
         self.out, self.err = self.capsys.readouterr() if self.capsys else ("", "")
         return code
 
-    def copy(self, folder: Path) -> "Desk":
+    def copy(self, folder: Path) -> "Workspace":
         shutil.copytree(self.folder, folder)
-        return Desk(folder, self.monkeypatch, self.capsys)
+        return Workspace(folder, self.monkeypatch, self.capsys)
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +82,15 @@ def finished(tmp_path_factory) -> Path:
     write_pairs(folder / "circle.txt", circle_sequences(60))
     (folder / "damage.py").write_text(RECIPE)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        assert Desk(folder, monkeypatch).run() == 0
+        assert Workspace(folder, monkeypatch).run() == 0
     return folder
 
 
 @pytest.fixture
-def whole(finished, tmp_path, monkeypatch, capsys) -> Desk:
+def whole(finished, tmp_path, monkeypatch, capsys) -> Workspace:
     """A finished run of one's own."""
     shutil.copytree(finished, tmp_path / "whole")
-    return Desk(tmp_path / "whole", monkeypatch, capsys)
+    return Workspace(tmp_path / "whole", monkeypatch, capsys)
 
 
 def flip(data: bytes, chance: random.Random) -> bytes:
@@ -121,13 +121,13 @@ DAMAGES = {
 }
 
 
-def check_commands(desk: Desk, answers: dict, name: str) -> None:
+def check_commands(workspace: Workspace, answers: dict, name: str) -> None:
     """Every command on a damaged folder: what it said before the damage, or one line and exit code 1 or 2."""
     for options, answer in answers.items():
-        code = desk.compare(*options)
-        if (code, desk.out) != answer:
-            assert code == 2 and desk.out == "", (options, desk.out)
-            assert desk.err.startswith("error: ") and desk.err.count("\n") == 1, desk.err
+        code = workspace.compare(*options)
+        if (code, workspace.out) != answer:
+            assert code == 2 and workspace.out == "", (options, workspace.out)
+            assert workspace.err.startswith("error: ") and workspace.err.count("\n") == 1, workspace.err
             assert not name.endswith(UNREAD)
 
 
@@ -145,21 +145,21 @@ def test_damage_gives_the_right_answer_or_one_clear_line(whole, tmp_path, count)
         chance = random.Random(number)
         name = files[number % len(files)]
         damage = chance.choice(list(DAMAGES))
-        desk = whole.copy(tmp_path / f"copy-{number}")
-        path = desk.folder / name
+        workspace = whole.copy(tmp_path / f"copy-{number}")
+        path = workspace.folder / name
         path.write_bytes(DAMAGES[damage](path.read_bytes(), chance))
-        check_commands(desk, answers, str(name))
+        check_commands(workspace, answers, str(name))
 
         # The run itself mends what it can; what it can't, --fresh does.
-        code = desk.run()
-        assert "Traceback" not in desk.err
+        code = workspace.run()
+        assert "Traceback" not in workspace.err
         if code != 0:
-            assert code == 2 and desk.err.splitlines()[-1].startswith("error: "), (name, damage, desk.err)
+            assert code == 2 and workspace.err.splitlines()[-1].startswith("error: "), (name, damage, workspace.err)
             noticed += 1
             of_model = ("--only", name.parts[1]) if len(name.parts) > 2 else ()
-            assert desk.run("--fresh", *of_model) == 0, (name, damage, desk.err)
-        assert (desk.results / "significance.csv").read_text() == table, (name, damage)
-        shutil.rmtree(desk.folder)
+            assert workspace.run("--fresh", *of_model) == 0, (name, damage, workspace.err)
+        assert (workspace.results / "significance.csv").read_text() == table, (name, damage)
+        shutil.rmtree(workspace.folder)
     assert noticed >= count // 10  # most files that hold numbers of a model can only be made again
 
 

@@ -11,9 +11,9 @@ from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 from evaluation.results.store import RunFolder
-from evaluation.running import preflight as preparation
+from evaluation.running import preflight
 from evaluation.running.plan import memory_savers, predict_disk, predict_memory
-from evaluation.running.preflight import prepare, read_data
+from evaluation.running.preflight import load_data, prepare
 
 SMALL = SASRec(max_length=8, embedding_dim=8)
 RECIPE = Recipe(
@@ -33,7 +33,7 @@ def run(tmp_path, circle_file):
 
 
 def prepared(run, recipe=RECIPE, is_fresh=False):
-    return prepare(run, recipe, b"", read_data(recipe, run.path.parent), JOBS, is_fresh=is_fresh)
+    return prepare(run, recipe, b"", load_data(recipe, run.path.parent), JOBS, is_fresh=is_fresh)
 
 
 def leave(run, state, has_checkpoint):
@@ -107,13 +107,13 @@ def test_only_settings_that_a_model_has_are_said_to_save_memory():
 def test_a_model_that_memory_cannot_hold_is_refused_with_what_would_fit(run, monkeypatch):
     sizes = Sizes(200, 20, 1_400)
     needed = predict_memory(RECIPE.models["SASRec"], sizes)
-    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + needed - 1)
+    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed - 1)
     with pytest.raises(InputError, match=r"SASRec needs about .* GiB of memory .* batch_size=64 would fit"):
         prepared(run)
-    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + 1)
-    with pytest.raises(InputError, match="what helps: a smaller batch_size"):
+    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + 1)
+    with pytest.raises(InputError, match="to save memory: a smaller batch_size"):
         prepared(run)
-    monkeypatch.setattr(preparation, "memory_bytes", lambda: preparation.TENSORFLOW_BYTES + needed)
+    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed)
     assert prepared(run) == JOBS
 
 

@@ -1,0 +1,63 @@
+"""The description of a run's data: contents of dataset.json, cases.parquet and items.parquet."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from aprec_like.interactions import Interactions
+from aprec_like.recipe import Recipe
+from aprec_like.settings import describe
+from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
+from aprec_like.types import Json
+
+SECONDS_PER_DAY = 86_400
+
+
+def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
+    """Return the content of dataset.json: settings, sizes and digests, which identify the data exactly."""
+    leakage = leave_one_out_leakage(interactions) if isinstance(recipe.split, TemporalSplit) else None
+    return {
+        "dataset": describe(recipe.dataset),
+        "filters": describe(recipe.filters),
+        "notes": list(recipe.dataset.notes),
+        "users": interactions.num_users,
+        "items": interactions.num_items,
+        "interactions": interactions.num_interactions,
+        "sha256": interactions.digest(),
+        "tied_share": interactions.tied_share(),
+        "split": {
+            "train_interactions": split.train.num_interactions,
+            "validation_users": len(split.validation),
+            "test_users": len(split.test),
+            "digest": split.digest(),
+            **({"leave_one_out": asdict(leakage)} if leakage else {}),
+        },
+    }
+
+
+def describe_cases(split: Split) -> pd.DataFrame:
+    """Return one row per test user, in the order of per_user.parquet: ids, history length and target frequency.
+
+    With timestamps also the user's activity: interactions per day of the history.
+    """
+    known, users, targets = split.test.known, split.test.users, split.test.targets
+    lengths = known.lengths[users]
+    columns = {
+        "user": known.user_ids[users],
+        "target": known.item_ids[targets],
+        "history_length": lengths,
+        "target_count": known.item_counts()[targets],
+    }
+    if known.timestamps is not None:
+        spans = known.timestamps[known.offsets[1:][users] - 1] - known.timestamps[known.offsets[:-1][users]]
+        columns["activity"] = lengths / np.maximum(1, spans / SECONDS_PER_DAY)
+    return pd.DataFrame(columns)
+
+
+def describe_items(split: Split) -> pd.DataFrame:
+    """Return one row per item of the catalogue: id, number of known interactions, columns of the dataset."""
+    known = split.test.known
+    return pd.DataFrame({"item": known.item_ids, "count": known.item_counts(), **known.item_columns})
