@@ -1,0 +1,115 @@
+"""What the README and docs/ say is run: commands, recipes, code, links, and the build of the site."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aprec_like import datasets, filters, losses, metrics, models, recipe, splits
+from aprec_like.recipe import Recipe, load_recipe
+from aprec_like.training import Training, train
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MAX_README_LINES = 150
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+def files(page: str) -> dict[str, str]:
+    """Python blocks that begin with `# file: NAME`, by name."""
+    return {
+        block.splitlines()[0].removeprefix("# file: "): block for block in blocks(page, "python") if "# file: " in block
+    }
+
+
+def test_every_command_of_the_tutorial_runs(tmp_path):
+    for name, text in files("docs/tutorial.md").items():
+        (tmp_path / name).write_text(text)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    commands = "".join(blocks("docs/tutorial.md", "sh"))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert r"\begin{table}" in (tmp_path / "table.tex").read_text()
+    assert (tmp_path / "results/films/report.html").stat().st_size > 100_000
+    table = (tmp_path / "results/films/table.md").read_text()
+    values = {
+        cells[1].strip(): float(re.sub(r"[^0-9.]", "", cells[3]))
+        for cells in map(_cells, table.splitlines())
+        if len(cells) > 4 and "0." in cells[3]
+    }
+    assert values["gSASRec"] > 2 * values["Popularity"]
+
+
+def _cells(line: str) -> list[str]:
+    return line.split("|")
+
+
+def test_a_recipe_may_define_its_own_loss(tmp_path):
+    ((name, text),) = files("docs/extending.md").items()
+    (tmp_path / name).write_text(text)
+    loaded = load_recipe(tmp_path / name)
+    split = loaded.split.split(loaded.load(tmp_path))
+    history = train(loaded.models["SASRec, hinge"], split, seed=1).history
+    assert history[1].loss < history[0].loss
+
+
+def test_gbce_trains_a_keras_model_without_the_harness():
+    code = next(block for block in blocks("docs/extending.md", "python") if block.startswith("import keras"))
+    names = {}
+    exec(compile(code, "docs/extending.md", "exec"), names)
+    values = names["history"].history["loss"]
+    assert values[-1] < 0.7 * values[0]
+    every_item = np.arange(100)
+    logits = names["model"].predict([every_item[:50], np.resize(every_item[:17], (50, 17))], verbose=0)
+    assert np.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/data.md"])
+def test_recipes_in_the_text_are_recipes(page):
+    modules = (datasets, filters, losses, metrics, models, recipe, splits)
+    names = {name: value for module in modules for name, value in vars(module).items() if not name.startswith("_")}
+    (code,) = [block for block in blocks(page, "python") if block.startswith("recipe = ")]
+    scope = {"training": Training(), **names}
+    exec(compile(code, page, "exec"), scope)
+    assert isinstance(scope["recipe"], Recipe)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_linked_file_exists(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_named_file_exists(page):
+    """Paths in backticks, such as `aprec_like/losses/gbce.py`."""
+    paths = re.findall(r"`((?:aprec_like|evaluation|recipes|tests|docs)/[\w/.-]+)`", page.read_text())
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= MAX_README_LINES
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    assert importlib.util.find_spec("mkdocs"), "the extra `docs` is part of the extra `test`"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    api = (tmp_path / "site/api/index.html").read_text()
+    assert all(name in api for name in ("NDCG", "GBCE", "LeaveOneOut", "Recipe"))
