@@ -1,8 +1,8 @@
-"""The exceptions of the library. Wrong input from outside is an `InputError`: one line that says what to do."""
+"""Exceptions of the library."""
 
 
 class InputError(ValueError):
-    """Wrong input (a data file, a recipe, an argument); its message is the one line that the user sees."""
+    """Invalid input: a data file, a recipe or an argument. The message is one line that says what to do."""
 
 
 class NotFiniteError(ArithmeticError):
@@ -10,9 +10,9 @@ class NotFiniteError(ArithmeticError):
 
 
 class StoppedError(Exception):
-    """A run was asked to stop; its state is saved."""
+    """A run stopped on request, after saving its state."""
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what a library says, for a message of one line."""
+    """Return the first line of the message of another library's exception, for a message of one line."""
     return (str(error).splitlines() or ["no message"])[0]

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: to a part file first, flushed to disk, then moved into place."""
+"""Atomic writing of files: to a part file first, flushed to disk, then moved into place."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 from aprec_like.errors import InputError
 
 PART_PREFIX = ".part-"
-"""What the names of part files start with; a process that is killed leaves one behind."""
+"""Prefix of the names of part files; a killed process may leave one behind."""
 
 
 class StorageError(InputError):
-    """A file could not be written or removed: the disk is full, or the folder is not ours to write."""
+    """A file cannot be written or removed, for example because the disk is full or the folder is read-only."""
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn the system's refusal to write `path` into a `StorageError`."""
+    """Raise `StorageError` instead of an `OSError` within the block, which writes `path`."""
     try:
         yield
     except OSError as error:
@@ -32,7 +32,10 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def part_file(path: Path) -> Iterator[Path]:
-    """An empty file beside `path`, whose folder is made if need be; removed in the end unless it was moved away."""
+    """Create an empty file in the folder of `path`; it is removed after the block unless it was moved.
+
+    The folder is created if it does not exist.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=PART_PREFIX, suffix=f"-{path.name}", dir=path.parent)
     os.close(descriptor)
@@ -45,12 +48,12 @@ def part_file(path: Path) -> Iterator[Path]:
 
 
 def move_into_place(part: Path, path: Path) -> None:
-    """Make a part file the file `path`, such that a crash of the machine leaves the old or the new one."""
+    """Rename a part file to `path`; after a crash of the machine `path` is the old or the new file."""
     part.chmod(0o644)
     with part.open("rb") as file:
         os.fsync(file.fileno())
     part.replace(path)
-    with contextlib.suppress(OSError):  # some file systems can't flush a folder; the file itself is safe
+    with contextlib.suppress(OSError):  # some file systems cannot flush a folder; the file itself is flushed
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -59,27 +62,27 @@ def move_into_place(part: Path, path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A part file that becomes `path` if the block ends well; raises `StorageError`."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Create a part file that becomes `path` if the block succeeds; raises `StorageError`."""
     with storage_errors(path), part_file(path) as part:
         yield part
         move_into_place(part, path)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder and what is in it, if it is there; raises `StorageError`."""
+    """Remove a folder with its content, if it exists; raises `StorageError`."""
     with storage_errors(path), contextlib.suppress(FileNotFoundError):
         shutil.rmtree(path)
 
 
-def remove_parts(folder: Path) -> None:
-    """Remove what killed processes left behind, in a folder and those in it; nobody else may be writing there."""
+def remove_part_files(folder: Path) -> None:
+    """Remove part files of killed processes in a folder and its subfolders, where no other process may write."""
     with storage_errors(folder):
         for part in folder.rglob(f"{PART_PREFIX}*"):
             part.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:
-    """Sha256 of a file's bytes."""
+    """Return the sha256 of the bytes of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""What is left out of a dataset before it is split; filters apply in the order in which a recipe names them."""
+"""Filters, which remove interactions, users and items from a dataset before it is split, in the order of the recipe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions, offsets_from_lengths
@@ -15,71 +16,68 @@ from aprec_like.types import Array
 
 
 class Filter(ABC):
-    """Keeps some interactions. Users and items that it leaves with nothing are dropped. Subclasses are dataclasses."""
+    """Filter of interactions; users and items that lose all interactions are removed. Subclasses are dataclasses."""
 
     @abstractmethod
     def keep(self, interactions: Interactions) -> Array:
-        """(interactions,) whether each interaction is kept."""
+        """Return an (interactions,) mask of the interactions to keep."""
 
     def apply(self, interactions: Interactions) -> Interactions:
-        """The kept interactions; raises `InputError` if there are none.
-
-        Items that never occurred, of a catalogue larger than the data, stay in it.
-        """
+        """Return the kept interactions; raises `InputError` if there are none."""
         kept = interactions.where(self.keep(interactions))
         if kept.num_interactions == 0:
             raise InputError(f"{self} leaves no interaction of {interactions.num_interactions:,}")
         return _without_empty(kept, self.is_in_catalogue(interactions, kept))
 
     def is_in_catalogue(self, before: Interactions, after: Interactions) -> Array:
-        """(num_items,) whether each item stays in the catalogue."""
+        """Return a (num_items,) mask of the items to keep: by default also those without interactions before."""
         return (after.item_counts() > 0) | (before.item_counts() == 0)
 
 
-def filtered(interactions: Interactions, filters: Iterable[Filter]) -> Interactions:
-    """What several filters leave, one after the other."""
-    for kept in filters:
-        interactions = kept.apply(interactions)
+def apply_filters(interactions: Interactions, filters: Iterable[Filter]) -> Interactions:
+    """Apply several filters one after another."""
+    for each in filters:
+        interactions = each.apply(interactions)
     return interactions
 
 
 @dataclass(frozen=True)
 class MinimumRating(Filter):
-    """Keeps interactions with a rating of at least `rating`."""
+    """Keep interactions with a rating of at least `rating`."""
 
     rating: float
 
+    @override
     def keep(self, interactions: Interactions) -> Array:
-        """By the rating."""
         if interactions.ratings is None:
-            raise InputError("MinimumRating needs ratings, and the dataset has none")
+            raise InputError("MinimumRating needs ratings, but the dataset has none")
         return interactions.ratings >= self.rating
 
 
 @dataclass(frozen=True)
 class WithoutRepeats(Filter):
-    """Keeps one interaction of a user with an item, the `first` or the `last`."""
+    """Keep one interaction per user and item: the `first` or the `last`."""
 
     kept: Literal["first", "last"] = "first"
 
     def __post_init__(self) -> None:
         if self.kept not in ("first", "last"):
-            raise ValueError(f"WithoutRepeats keeps the first or the last. Received: {self.kept!r}")
+            raise ValueError(f"WithoutRepeats needs kept to be 'first' or 'last'. Received: {self.kept!r}")
 
+    @override
     def keep(self, interactions: Interactions) -> Array:
-        """By the place of each pair among its like."""
         return ~is_repeat(interactions, self.kept)
 
 
 @dataclass(frozen=True)
 class MinimumCounts(Filter):
-    """Keeps interactions of users and items that both have enough of them, counted once, before anything is dropped.
+    """Keep interactions of users and items with enough interactions, counted once, before any are removed.
 
-    What is left may have users and items with fewer; `KCore` goes on until it has none.
+    The result may have users and items with fewer interactions; `KCore` repeats the filter until there are none.
 
     Args:
-        user: how many interactions a user needs.
-        item: how many interactions an item needs; one that never occurs leaves the catalogue if this is positive.
+        user: minimum number of interactions of a user.
+        item: minimum number of interactions of an item; if positive, items without interactions are removed as well.
     """
 
     user: int = 0
@@ -87,26 +85,26 @@ class MinimumCounts(Filter):
 
     def __post_init__(self) -> None:
         if min(self.user, self.item) < 0:
-            raise ValueError(f"{self} needs counts of at least 0")
+            raise ValueError(f"{type(self).__name__} needs counts of at least 0. Received: {self}")
 
+    @override
     def keep(self, interactions: Interactions) -> Array:
-        """By both counts."""
         return _has_enough(interactions.rows, interactions.items, interactions, self.user, self.item)
 
+    @override
     def is_in_catalogue(self, before: Interactions, after: Interactions) -> Array:
-        """Items that have interactions left, and those without any if none are asked for."""
         return after.item_counts() > 0 if self.item > 0 else super().is_in_catalogue(before, after)
 
 
 @dataclass(frozen=True)
 class KCore(MinimumCounts):
-    """Like `MinimumCounts`, again and again until every user and every item that is left has enough interactions."""
+    """Repeat `MinimumCounts` until every remaining user and item has enough interactions."""
 
     user: int = 5
     item: int = 5
 
+    @override
     def keep(self, interactions: Interactions) -> Array:
-        """By counts among what is kept."""
         kept = np.arange(interactions.num_interactions)
         rows, items = interactions.rows, interactions.items
         while True:
@@ -119,7 +117,7 @@ class KCore(MinimumCounts):
 
 
 def is_repeat(interactions: Interactions, kept: Literal["first", "last"] = "first") -> Array:
-    """(interactions,) whether the user has the same item before (or, if the last is kept, after) as well."""
+    """Return an (interactions,) mask of all but the first (or the last) interaction of a user with an item."""
     keys = interactions.rows * interactions.num_items + interactions.items
     step = 1 if kept == "first" else -1
     result = np.ones(len(keys), bool)
@@ -127,14 +125,15 @@ def is_repeat(interactions: Interactions, kept: Literal["first", "last"] = "firs
     return result[::step]
 
 
-def _has_enough(rows: Array, items: Array, interactions: Interactions, user: int, item: int) -> Array:
-    of_user = np.bincount(rows, minlength=interactions.num_users)
-    of_item = np.bincount(items, minlength=interactions.num_items)
-    return (of_user[rows] >= user) & (of_item[items] >= item)
+def _has_enough(rows: Array, items: Array, interactions: Interactions, min_user: int, min_item: int) -> Array:
+    """Return an (n,) mask of the interactions whose user and item both reach their minimum count."""
+    user_counts = np.bincount(rows, minlength=interactions.num_users)
+    item_counts = np.bincount(items, minlength=interactions.num_items)
+    return (user_counts[rows] >= min_user) & (item_counts[items] >= min_item)
 
 
 def _without_empty(interactions: Interactions, is_item: Array) -> Interactions:
-    """Without users that have no interactions, and with the chosen items numbered anew."""
+    """Remove users without interactions and the items where `is_item` is False, and renumber the rest."""
     is_user = interactions.lengths > 0
     numbers = np.cumsum(is_item) - 1
     return replace(

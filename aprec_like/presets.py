@@ -1,4 +1,4 @@
-"""Short names for the settings of published models: gSASRec and MF-BPR."""
+"""Presets of published models: gSASRec and MF-BPR."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def gSASRec(
     prior_start: bool = False,
     **architecture: Any,
 ) -> Trained:
-    """SASRec with gBCE, short for `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
+    """Return SASRec with gBCE: `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
     loss = GBCE(num_negatives, calibration)
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
 
 
 def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, learning_rate: float = 0.05) -> Trained:
-    """Matrix factorisation with the BPR loss as the gSASRec paper ran it (LightFM's defaults).
+    """Return matrix factorisation with the BPR loss as in the gSASRec paper (LightFM's defaults).
 
-    Adagrad, negatives as popular as the items of training and never the user's own, everything but the test targets
-    learned, no validation. LightFM moves after every single interaction and adds squared gradients to 1; a mean over
-    a batch makes gradients `batch_size` times smaller, so the accumulator starts at 1 / batch_size^2 instead. An item
-    that a user had several times is learned once, as by LightFM; to the popularity of negatives each time counts.
+    The optimiser is Adagrad. Negatives are sampled by popularity in training, excluding the items of the user. There is
+    no validation: the model trains on everything but the test targets. LightFM updates after every interaction, with an
+    initial accumulator of 1; the mean over a batch makes gradients `batch_size` times smaller, so the initial
+    accumulator is 1 / batch_size^2 here. As in LightFM, repeated interactions of a user with an item are one training
+    example, but each of them counts for the popularity of the item.
     """
     training = Training(
         batch_size=batch_size,

@@ -1,43 +1,46 @@
-"""A recipe: one Python file that declares an experiment."""
+"""Recipes: an experiment declared as one `Recipe`, usually in a Python file of its own."""
 
 from __future__ import annotations
 
-import ast
-import sys
-import traceback
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from aprec_like.candidates import UniformCandidates
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
-from aprec_like.filters import Filter, filtered
+from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
 from aprec_like.presets import MFBPR, gSASRec
+from aprec_like.recipe_file import execute_recipe_file
 from aprec_like.settings import check_type
 from aprec_like.splits import AsGiven, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
 
 __all__ = ["MFBPR", "Evaluation", "Recipe", "Trained", "gSASRec", "load_recipe", "sampled_name"]
 
-Numbers = Mapping[str, Mapping[str, float]]
-"""Values of metrics by the name of a model."""
+MetricTable = Mapping[str, Mapping[str, float]]
+"""Values of metrics by name of the model and name of the metric."""
+
+MAX_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How rankings are judged.
+    """Settings of the evaluation of rankings.
 
     Args:
-        metrics: the columns of the table.
-        exclude_seen: leave the items of a user's history out of the ranking.
-        depth: how many of the best items are stored per user.
-        candidates: rank the target among drawn items too; gives every metric a second, not comparable, column.
+        metrics: metrics, which are the columns of the table.
+        exclude_seen: exclude the items of a user's history from the ranking.
+        depth: number of top items stored per user.
+        candidates: additionally rank the target among sampled items, which adds a second column per metric; its values
+            are not comparable with those of the whole catalogue.
+
+    Example:
+        >>> Evaluation(metrics=(Recall(10), NDCG(10)), candidates=UniformCandidates(100)).columns
+        ('Recall@10', 'NDCG@10', 'Recall@10 (sampled)', 'NDCG@10 (sampled)')
     """
 
     metrics: tuple[Metric, ...] = (Recall(1), Recall(10), NDCG(10))
@@ -57,30 +60,45 @@ class Evaluation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the metrics, and of their sampled doubles."""
+        """Names of the metrics, followed by the names of their sampled variants if there are candidates."""
         names = tuple(map(str, self.metrics))
         return names + (tuple(map(sampled_name, names)) if self.candidates else ())
 
 
 def sampled_name(metric: str) -> str:
-    """The name of a metric of the rank among drawn candidates."""
+    """Return the name of a metric of the rank among sampled candidates."""
     return f"{metric} (sampled)"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """An experiment: models compared on the same users of one dataset.
+    """Experiment that compares models on the same users of one dataset.
 
     Args:
-        dataset: where the interactions come from.
-        filters: what is left out of them, one after the other.
-        split: what is learned from and what is predicted.
-        models: by the name that stands in the table.
-        evaluation: how they are judged.
-        groups: which models stand together in the table, by the name of the group; the others stand before them.
-        seeds: of training; every model is trained once for each.
-        published: a paper's numbers for these models, printed beside ours.
-        literature: rows quoted from elsewhere, printed below the table and never tested.
+        dataset: source of the interactions.
+        models: models by the name that the table shows.
+        filters: filters of the interactions, applied in this order.
+        split: rule that splits the interactions into training, validation and test.
+        evaluation: settings of the evaluation.
+        groups: names of models that the table shows together, by name of the group; models without a group come first.
+        seeds: training seeds; every model is trained once per seed.
+        published: values that a paper reports for these models; the table shows them beside the measured ones.
+        literature: rows quoted from elsewhere, shown below the table and never tested for significance.
+
+    Example:
+        >>> from aprec_like.datasets import Simulated
+        >>> from aprec_like.models import Popularity
+        >>> from aprec_like.training import Training
+        >>> recipe = Recipe(
+        ...     dataset=Simulated(num_users=1_000, num_items=500),
+        ...     models={
+        ...         "Popularity": Popularity(),
+        ...         "gSASRec": gSASRec(Training(max_epochs=10), num_negatives=64, calibration=0.75),
+        ...     },
+        ...     seeds=(1, 2, 3),
+        ... )
+        >>> recipe.evaluation.columns
+        ('Recall@1', 'Recall@10', 'NDCG@10')
     """
 
     dataset: Dataset
@@ -90,17 +108,40 @@ class Recipe:
     evaluation: Evaluation = field(default_factory=Evaluation)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
-    published: Numbers = field(default_factory=dict)
-    literature: Numbers = field(default_factory=dict)
+    published: MetricTable = field(default_factory=dict)
+    literature: MetricTable = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_data()
+        self._check_models()
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not all(0 <= s <= MAX_SEED for s in self.seeds):
+            raise ValueError(f"Recipe needs distinct seeds from 0 to 2**32 - 1. Received: seeds={self.seeds}")
+        grouped = [name for names in self.groups.values() for name in names]
+        if set(grouped) - set(self.models) or len(set(grouped)) < len(grouped):
+            raise ValueError(f"Recipe needs groups of its models, each in at most one group. Received: {self.groups}")
+        if unknown := set(self.published) - set(self.models):
+            raise ValueError(
+                "Recipe needs published values of its models; values of other models belong in literature. "
+                f"Received: {', '.join(sorted(unknown))}"
+            )
+
+    def load(self, data_dir: Path) -> Interactions:
+        """Load and filter the interactions; raises `InputError` if that fails or fewer than 2 items are left."""
+        interactions = apply_filters(self.dataset.load(data_dir), self.filters)
+        if interactions.num_items < 2:
+            raise InputError(f"ranking needs at least 2 items. Received: {interactions.num_items}")
+        return interactions
+
+    def _check_data(self) -> None:
         check_type("Recipe", "dataset", self.dataset, Dataset)
         check_type("Recipe", "split", self.split, SplitRule)
-        for kept in self.filters:
-            check_type("Recipe", "filters", kept, Filter)
-        if self.filters and isinstance(self.split, AsGiven):
-            raise ValueError("Recipe can't filter data that came split: AsGiven counts in the unfiltered sequences")
         check_type("Recipe", "evaluation", self.evaluation, Evaluation)
+        for each in self.filters:
+            check_type("Recipe", "filters", each, Filter)
+        if self.filters and isinstance(self.split, AsGiven):
+            raise ValueError("Recipe can't have filters with AsGiven: the given split refers to unfiltered sequences")
+
+    def _check_models(self) -> None:
         if not self.models:
             raise ValueError("Recipe needs at least one model. Received: none")
         for name, model in self.models.items():
@@ -108,74 +149,14 @@ class Recipe:
                 raise ValueError(f"Recipe needs printable names of models. Received: {name!r}")
             check_type("Recipe", f"models[{name!r}]", model, (Trained, CountingModel))
             if isinstance(model, Oracle) and model.dataset != self.dataset:
-                raise ValueError(
-                    f"Recipe needs {name!r} to be the Oracle of its own dataset. Received: {model.dataset}"
-                )
+                raise ValueError(f"Recipe needs {name!r} to be the Oracle of its dataset. Received: {model.dataset}")
             if isinstance(model, Oracle) and self.filters:
-                raise ValueError(f"Recipe can't have the Oracle {name!r} of filtered data: it knows the unfiltered law")
-        if len(set(self.seeds)) < max(1, len(self.seeds)) or not all(0 <= seed < 2**32 for seed in self.seeds):
-            raise ValueError(f"Recipe needs distinct seeds from 0 to 2**32 - 1. Received: seeds={self.seeds}")
-        grouped = [name for names in self.groups.values() for name in names]
-        if set(grouped) - set(self.models) or len(set(grouped)) < len(grouped):
-            raise ValueError(f"Recipe needs groups of its own models, each in one group. Received: {self.groups}")
-        if unknown := set(self.published) - set(self.models):
-            raise ValueError(
-                f"Recipe needs published numbers of its own models; others belong in literature. "
-                f"Received: {', '.join(sorted(unknown))}"
-            )
-
-    def load(self, data_dir: Path) -> Interactions:
-        """The filtered interactions; raises `InputError` if they can't be had or there is nothing to rank."""
-        interactions = filtered(self.dataset.load(data_dir), self.filters)
-        if interactions.num_items < 2:
-            raise InputError(f"ranking needs at least 2 items. Received: {interactions.num_items}")
-        return interactions
+                raise ValueError(f"Recipe can't have the Oracle {name!r} of filtered data")
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Run a recipe file and return its `recipe`; any mistake in it is an `InputError` with file and line."""
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        tree = ast.parse(source, str(path))
-    except (SyntaxError, ValueError) as error:
-        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: {error.args[0]}") from error
-    _check_repeated_keys(path, tree)
-    if path.suffix != ".py":
-        raise InputError(f"{path}: a recipe is a Python file, NAME.py")
-    module = types.ModuleType(f"recipe_{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # where dataclasses look when the recipe defines its own
-    try:
-        # Not by an import, which may find bytecode of an earlier version beside the file.
-        exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
-    except Exception as error:  # whatever the user's own code raises is the user's to read, in one line
-        raise InputError(f"{_place(path, error)}: {_message(error)}") from error
-    if not isinstance(recipe := getattr(module, "recipe", None), Recipe):
+    """Execute a recipe file and return its `recipe`; raises `InputError` with file and line for any mistake in it."""
+    recipe = execute_recipe_file(path)
+    if not isinstance(recipe, Recipe):
         raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
     return recipe
-
-
-def _check_repeated_keys(path: Path, tree: ast.AST) -> None:
-    """Python keeps the last of two equal keys of a dict literal without a word; in a recipe that loses a model."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            names: set[Any] = set()
-            for key in node.keys:
-                if isinstance(key, ast.Constant):
-                    if key.value in names:
-                        raise InputError(f"{path}:{key.lineno}: the name {key.value!r} is used twice")
-                    names.add(key.value)
-
-
-def _place(path: Path, error: Exception) -> str:
-    """File and line of the recipe that the error came from."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f"{path}:{lines[-1]}" if lines else str(path)
-
-
-def _message(error: Exception) -> str:
-    message = " ".join(str(error).split()) or "no message"
-    return message if type(error) in (ValueError, InputError) else f"{type(error).__name__}: {message}"

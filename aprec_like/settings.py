@@ -1,4 +1,4 @@
-"""Settings as JSON and back: frozen dataclasses described as plain values, and restored from classes known here."""
+"""Conversion of settings, which are frozen dataclasses, to JSON values and back, and checks of their types."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from aprec_like.errors import InputError
 from aprec_like.metrics import Metric
 
-Known = Mapping[str, type]
-"""Frozen dataclasses of settings, by name."""
+SettingsClasses = Mapping[str, type]
+"""Dataclasses of settings by class name."""
 
 
-def classes_of(*modules: ModuleType) -> Known:
-    """The dataclasses that modules hold."""
+def dataclasses_in(*modules: ModuleType) -> dict[str, type]:
+    """Return the dataclasses in the namespaces of modules, by name."""
     return {
         name: value
         for module in modules
@@ -24,8 +24,8 @@ def classes_of(*modules: ModuleType) -> Known:
     }
 
 
-def describe(value: Any) -> Any:
-    """Settings as plain JSON values: a dataclass becomes a dict that starts with the name of its class."""
+def describe(value: object) -> Any:
+    """Convert settings to JSON values: a dataclass becomes an object of its fields with its class name as "class"."""
     if isinstance(value, Metric):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -37,31 +37,31 @@ def describe(value: Any) -> Any:
         return [describe(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"A setting must be a number, a text, a dataclass or a collection of them. Received: {value!r}")
+    raise TypeError(f"A setting must be a number, string, dataclass or collection of these. Received: {value!r}")
 
 
-def restore(value: Any, known: Known) -> Any:
-    """The settings that `aprec_like.recipe.describe` wrote as `value`; raises `InputError` if they are not known."""
+def restore(value: Any, classes: SettingsClasses) -> Any:
+    """Convert JSON values of `describe` back to settings; raises `InputError` for a class that is not in `classes`."""
     if isinstance(value, list):
-        return tuple(restore(item, known) for item in value)
+        return tuple(restore(item, classes) for item in value)
     if not isinstance(value, dict):
         return value
-    fields = {key: restore(item, known) for key, item in value.items() if key != "class"}
+    fields = {key: restore(item, classes) for key, item in value.items() if key != "class"}
     if "class" not in value:
         return fields
     name = value["class"]
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in classes:
         raise InputError(f"recipe.json has settings of the class {name!r}, which this version does not know")
     try:
-        return known[name](**fields)
+        return classes[name](**fields)
     except (TypeError, ValueError) as error:
         raise InputError(f"recipe.json has settings of {name} that this version does not know: {error}") from error
 
 
-def check_type(owner: str, name: str, value: Any, kind: type | tuple[type, ...]) -> None:
-    """Raise `TypeError` unless a setting has the right type; the message names its owner."""
+def check_type(owner: str, name: str, value: object, kind: type | tuple[type, ...]) -> None:
+    """Raise `TypeError` unless the setting `name` of the class `owner` is an instance of `kind`."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(kind.__name__ for kind in kinds)
+        expected = " or ".join(kind.__name__ for kind in kinds)
         received = f"the class {value.__name__}, not an instance of it" if isinstance(value, type) else repr(value)
-        raise TypeError(f"{owner} needs {name} to be a {wanted}. Received: {received}")
+        raise TypeError(f"{owner} needs {name} to be a {expected}. Received: {received}")

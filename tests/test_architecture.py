@@ -10,14 +10,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LEVELS = (
-    ("aprec_like: types errors files",),
+    ("aprec_like: types errors files recipe_file",),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
     ("aprec_like: devices batches negatives optimizers calibration", "aprec_like/losses", "aprec_like/models"),
     ("aprec_like/ranking",),
     ("aprec_like/training",),
-    ("aprec_like: presets recipe",),
+    ("aprec_like: presets recipe recipe_classes",),
     ("evaluation: cli table",),
     ("evaluation/results",),
     ("evaluation/analysis",),

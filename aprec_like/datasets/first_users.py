@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from aprec_like.datasets.base import Dataset
-from aprec_like.filters import Filter, filtered
+from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 
 
@@ -22,7 +22,7 @@ class FirstUsers(Dataset):
 
     def load(self, data_dir: Path) -> Interactions:
         """Read the dataset and keep the first users."""
-        whole = filtered(self.dataset.load(data_dir), self.filters)
+        whole = apply_filters(self.dataset.load(data_dir), self.filters)
         users = np.arange(min(self.num_users, whole.num_users))
         return whole.select_users(users)
 

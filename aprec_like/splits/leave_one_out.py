@@ -27,7 +27,6 @@ class LeaveOneOut(SplitRule):
             different training seeds are comparable.
 
     Example:
-        >>> from aprec_like.interactions import Interactions
         >>> interactions = Interactions.from_ids(users=np.array([1, 1, 1, 2, 2]), items=np.array([5, 6, 7, 6, 5]))
         >>> split = LeaveOneOut(num_validation_users=1).split(interactions)
         >>> interactions.item_ids[split.test.targets], interactions.item_ids[split.validation.targets]

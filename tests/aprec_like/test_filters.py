@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aprec_like.errors import InputError
-from aprec_like.filters import KCore, MinimumCounts, MinimumRating, WithoutRepeats, filtered
+from aprec_like.filters import KCore, MinimumCounts, MinimumRating, WithoutRepeats, apply_filters
 from tests.conftest import interactions_from
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=8), min_size=1, max_size=8)
@@ -98,5 +98,5 @@ def test_items_that_never_occurred_stay_unless_a_count_is_asked_of_items():
 
 def test_filters_apply_in_order():
     interactions = interactions_from([[0, 0, 0], [0, 1, 2]])
-    assert filtered(interactions, (WithoutRepeats(), MinimumCounts(user=3))).num_users == 1
-    assert filtered(interactions, (MinimumCounts(user=3), WithoutRepeats())).num_users == 2
+    assert apply_filters(interactions, (WithoutRepeats(), MinimumCounts(user=3))).num_users == 1
+    assert apply_filters(interactions, (MinimumCounts(user=3), WithoutRepeats())).num_users == 2

@@ -1,0 +1,61 @@
+"""Execution of a recipe file, with every mistake in it reported as one line with file and line number."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from aprec_like.errors import InputError
+
+
+def execute_recipe_file(path: Path) -> object:
+    """Execute a Python file and return its variable `recipe`, or `None`; raises `InputError` for any mistake in it."""
+    tree = _parse(path)
+    _check_repeated_keys(path, tree)
+    if path.suffix != ".py":
+        raise InputError(f"{path}: a recipe is a Python file, NAME.py")
+    module = ModuleType(f"recipe_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses that the recipe defines look up their module here
+    try:
+        # An import could load outdated bytecode of the file.
+        exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
+    except Exception as error:  # the recipe is user code and may raise anything
+        raise InputError(f"{_location(path, error)}: {_message(error)}") from error
+    return getattr(module, "recipe", None)
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: {error.args[0]}") from error
+
+
+def _check_repeated_keys(path: Path, tree: ast.Module) -> None:
+    """Refuse a dict literal with a repeated key: Python would silently keep only the last of two equal names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = set()
+            for key in node.keys:
+                if isinstance(key, ast.Constant):
+                    if key.value in keys:
+                        raise InputError(f"{path}:{key.lineno}: the name {key.value!r} is used twice")
+                    keys.add(key.value)
+
+
+def _location(path: Path, error: Exception) -> str:
+    """Return the file and the line of the recipe where an error was raised."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
+def _message(error: Exception) -> str:
+    """Return the message of an error on one line, with the class of the error unless it is a refused setting."""
+    message = " ".join(str(error).split()) or "no message"
+    return message if type(error) in (ValueError, InputError) else f"{type(error).__name__}: {message}"
