@@ -1,4 +1,4 @@
-"""Run a recipe: train its models, rank the catalogue for every user, write tables.
+"""Command: run a recipe; train its models, rank the catalogue for every user, write tables.
 
 python -m evaluation.run recipes/ml1m_gsasrec.py
 """
@@ -14,11 +14,11 @@ from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.run",
         description="Train the models of a recipe, rank the whole catalogue for every user, write a results folder "
-        "with per-user values and tables. The same command again goes on where it stopped.",
+        "with per-user values and tables. The same command resumes an interrupted run.",
         epilog=EXIT_CODES,
     )
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, a Python file that defines `recipe`")
@@ -42,17 +42,17 @@ def parse_arguments() -> argparse.Namespace:
         type=float,
         default=math.inf,
         metavar="MINUTES",
-        help="training time of each model, over all starts",
+        help="training time of each model, over all restarts",
     )
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="shrink everything to seconds, to see that it runs; writes to <recipe>-smoke",
+        help="shrink the recipe to seconds, to test that it runs; writes to <recipe>-smoke",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
     )
-    parser.add_argument("--fresh", action="store_true", help="train again what is finished or begun already")
+    parser.add_argument("--fresh", action="store_true", help="train again what is finished or started already")
     arguments = parser.parse_args()
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
@@ -63,12 +63,12 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the recipe that the command line names."""
+    """Run the recipe that the command line names; returns the exit code."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.running.run_recipe import run
+    from evaluation.running.run_recipe import RunOptions, run_recipe
 
-    return run(arguments)
+    return run_recipe(RunOptions(**vars(arguments)))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from aprec_like import models
-from aprec_like.datasets import FirstUsers
 from aprec_like.errors import InputError, first_line
 from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, Popularity, Scorer
 from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
-from aprec_like.settings import dataclasses_in, restore
-from evaluation.results.load_split import DATA_CLASSES, load_split
+from aprec_like.recipe_classes import recipe_classes
+from aprec_like.settings import restore
+from evaluation.results.load_split import load_split
 from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder, check_is_finished
-
-KNOWN = {**DATA_CLASSES, **dataclasses_in(models), "FirstUsers": FirstUsers}
 
 
 def finished_folder(run: RunFolder, name: str, seed: int | None = None) -> ModelFolder:
@@ -36,16 +34,16 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     folder = finished_folder(run, name, seed)
     settings, items = run.read_recipe()["models"][name], run.read_items()
     if settings["class"] == "Trained":
-        model = restore(settings["model"], KNOWN)
+        model = restore(settings["model"], recipe_classes())
         if isinstance(model, MatrixFactorisation):
             raise InputError(f"{name} is a matrix factorisation, which knows only its own users: it can't be asked")
         return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.verified(WEIGHTS)))
-    model = restore(settings, KNOWN)
+    model = restore(settings, recipe_classes())
     if isinstance(model, Popularity):
         return PopularityScorer(items["count"].to_numpy())
     if not isinstance(model, CountingModel):
         raise InputError(f"{run.path}: {name} is neither a network nor a counting model")
-    return model.fit(load_split(run, data_dir, KNOWN).test.known)
+    return model.fit(load_split(run, data_dir).test.known)
 
 
 def _load_network(model: NeuralModel, num_items: int, has_offset: bool, weights: Path) -> models.Network:

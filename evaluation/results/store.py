@@ -141,7 +141,7 @@ class RunFolder:
 
     @property
     def lock_path(self) -> Path:
-        """The file that the run which works here has locked."""
+        """Lock file, held while a run command writes to the folder."""
         return self.path / ".lock"
 
     def model(self, name: str, seed: int) -> ModelFolder:

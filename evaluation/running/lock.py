@@ -1,4 +1,9 @@
-"""One writer: a results folder is locked by the run that works in it, and by the processes of its models."""
+"""Lock of a results folder: one run command writes to it at a time, together with its workers.
+
+Not `filelock`: its release unlocks the file for all processes that share the descriptor, while here a folder stays
+locked until the last worker, which inherits the descriptor, is gone. It also has no public descriptor, does not name the
+holder, and without `flock` it falls back to a lock by existence, which a killed run would leave behind.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +26,17 @@ except ImportError:  # a system without flock
     fcntl = None  # type: ignore[assignment]
 
 SECONDS_TO_WAIT = 5.0
-"""How long the processes of a run that was killed may take to notice."""
+"""How long to wait for the lock: workers need a moment to exit after their run command was killed."""
 
 UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS}
+"""Errors of file systems without locks."""
 
 
 class RunLock:
-    """The lock of a results folder, held from `with` to its end, and by every process that is given its descriptor.
+    """Context manager that locks a results folder for this process and those that inherit `descriptor`.
 
-    The system frees it when the last of them ends, however it ends, so that the file of a dead run is no obstacle. Its
-    content is only for the message.
+    The operating system releases the lock when the last of these processes has ended, in whatever way, so that the lock
+    file of a killed run does not block the next one. The file's content, the holder, is only used in error messages.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,14 +49,14 @@ class RunLock:
             self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._acquire()
-            self._sign()
+            self._write_holder()
         except BaseException:
             os.close(self.descriptor)
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(OSError):  # the name of a machine is nobody's business once the run is over
+        with contextlib.suppress(OSError):  # a finished run should not publish the name of the machine
             os.ftruncate(self.descriptor, 0)
         os.close(self.descriptor)
 
@@ -63,7 +69,7 @@ class RunLock:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise InputError(f"{self.path.parent}: another run works here ({self._holder()})") from None
+                    raise InputError(f"{self.path.parent}: is in use by another run ({self._read_holder()})") from None
                 time.sleep(0.1)
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
@@ -73,7 +79,7 @@ class RunLock:
             else:
                 return
 
-    def _sign(self) -> None:
+    def _write_holder(self) -> None:
         holder = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -83,9 +89,9 @@ class RunLock:
             os.ftruncate(self.descriptor, 0)
             os.pwrite(self.descriptor, json.dumps(holder).encode(), 0)
 
-    def _holder(self) -> str:
+    def _read_holder(self) -> str:
         try:
             found = json.loads(os.pread(self.descriptor, 4096, 0))
             return f"process {found['pid']} on {found['host']}, since {found['since']}"
         except (OSError, ValueError, KeyError, TypeError):
-            return "its name can't be read"
+            return "unknown process"

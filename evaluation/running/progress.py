@@ -1,4 +1,4 @@
-"""Showing how training goes: one live line in a terminal, plain lines elsewhere, and all of it in the model's log."""
+"""Progress display of a model: a live line in a terminal, plain lines elsewhere, and a log file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SECONDS_BETWEEN_LINES = 10
 
 
 class Display:
-    """Shows one model's training and ranking.
+    """Context manager that shows the progress of one model's training and ranking.
 
     Args:
-        title: the model's name (and seed).
-        log_path: the log that every epoch is written to.
+        title: the model's name (and seed), prefix of every line.
+        log_path: log file; gets a line per epoch.
         metric: name of the validation metric.
-        max_epochs: when training ends at the latest.
+        max_epochs: maximum number of epochs.
         time_limit: seconds of training, or infinity.
     """
 
@@ -32,7 +32,7 @@ class Display:
         self.log = Log(log_path)
         console = Console(file=sys.stderr)
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
-        self.last_line = 0.0
+        self.last_line_at = 0.0
 
     def __enter__(self) -> Display:
         if self.live:
@@ -44,8 +44,8 @@ class Display:
             self.live.stop()
         self.log.close()
 
-    def say(self, text: str) -> None:
-        """A line that stays."""
+    def print_line(self, text: str) -> None:
+        """Print a permanent line, and write it to the log."""
         self.log.write(text)
         line = f"{self.title}: {text}"
         if self.live:
@@ -54,48 +54,49 @@ class Display:
             print(line, file=sys.stderr, flush=True)
 
     def on_step(self, progress: Progress) -> None:
-        """Within an epoch."""
+        """Show the progress within an epoch."""
         epochs = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
         rate = epochs * progress.steps_per_epoch / progress.seconds
-        self._passing(
+        self._update(
             f"epoch {progress.epoch}, step {progress.step}/{progress.steps_per_epoch}, loss {progress.loss:.4f}"
-            f"{self._best(progress.best)}, {rate:.1f} steps/s, {self._time_left(epochs, progress.seconds)}"
+            f"{self._format_best(progress.best)}, {rate:.1f} steps/s, "
+            f"{self._format_time_left(epochs, progress.seconds)}"
         )
 
     def on_epoch(self, record: EpochRecord) -> None:
-        """After an epoch."""
+        """Show the result of an epoch, and write it to the log."""
         validation = "" if record.validation is None else f", validation {self.metric} {record.validation:.4f}"
         best = ", the best so far" if record.is_best else ""
-        left = self._time_left(record.epoch, record.seconds)
+        left = self._format_time_left(record.epoch, record.seconds)
         text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{best}, {left}"
         self.log.write(text)
-        self._passing(text)
+        self._update(text)
 
     def on_rank(self, done: int, total: int) -> None:
-        """While the test users are ranked."""
-        self._passing(f"ranking, {done:,} of {total:,} users")
+        """Show how many test users are ranked."""
+        self._update(f"ranking, {done:,} of {total:,} users")
 
-    def _passing(self, text: str) -> None:
-        """A line that the next one may replace."""
+    def _update(self, text: str) -> None:
+        """Replace the live line; without a terminal, print a line unless the last one is recent."""
         line = f"{self.title}: {text}"
         if self.live:
             self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
-        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
-            self.last_line = time.monotonic()
+        elif time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_LINES:
+            self.last_line_at = time.monotonic()
             print(line, file=sys.stderr, flush=True)
 
-    def _best(self, record: EpochRecord | None) -> str:
+    def _format_best(self, record: EpochRecord | None) -> str:
         if record is None or record.validation is None:
             return ""
         return f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
 
-    def _time_left(self, epochs_done: float, seconds: float) -> str:
+    def _format_time_left(self, epochs_done: float, seconds: float) -> str:
         left = min(seconds / epochs_done * (self.max_epochs - epochs_done), self.time_limit - seconds)
-        return f"at most {as_duration(max(0.0, left))} left"
+        return f"at most {format_duration(max(0.0, left))} left"
 
 
 class Log:
-    """A log file that lines are added to, each at once; raises `StorageError`."""
+    """An unbuffered log file; raises `StorageError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,17 +105,17 @@ class Log:
             self.file = path.open("ab", buffering=0)
 
     def write(self, text: str) -> None:
-        """Add a text with the time of day before it."""
+        """Append a line with the current time."""
         with storage_errors(self.path):
             self.file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="replace"))
 
     def close(self) -> None:
-        """No more lines."""
+        """Close the file."""
         self.file.close()
 
 
-def as_duration(seconds: float) -> str:
-    """Seconds in words: 42 s, 3 min 5 s, 2 h 10 min."""
+def format_duration(seconds: float) -> str:
+    """Return a duration as text: 42 s, 3 min 5 s, 2 h 10 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""One model of a recipe with one seed: `run_model` loads, splits, trains, ranks, measures and stores."""
+"""Runs one model of a recipe with one seed: load, split, train, rank, measure, store."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from aprec_like.types import Json
 from evaluation.analysis.significance import mean_interval
 from evaluation.results.environment import peak_memory_gib
 from evaluation.results.store import ModelFolder
-from evaluation.running.progress import Display, as_duration
+from evaluation.running.progress import Display, format_duration
 
 
 @dataclass(frozen=True)
 class ModelRun:
-    """What to run.
+    """One model and seed of a recipe to run.
 
     Args:
-        recipe: the experiment.
-        name: the model's name in the recipe.
-        seed: of training.
-        data_dir: where data files are.
-        folder: where the results go.
+        recipe: the recipe.
+        name: name of the model in the recipe.
+        seed: training seed.
+        data_dir: folder of data files.
+        folder: results folder of the model.
         time_limit: seconds of training, over all restarts.
     """
 
@@ -51,11 +51,11 @@ class ModelRun:
 
     @property
     def model(self) -> Trained | CountingModel:
-        """The model's settings."""
+        """Settings of the model."""
         return self.recipe.models[self.name]
 
     def make_display(self) -> Display:
-        """The progress display of this model."""
+        """Return a progress display for this model."""
         title = self.name if len(self.recipe.seeds) == 1 else f"{self.name}, seed {self.seed}"
         if not isinstance(self.model, Trained):
             return Display(title, self.folder.log_path, "", 1, self.time_limit)
@@ -71,50 +71,31 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     """
     started = time.monotonic()
     evaluation, folder = run.recipe.evaluation, run.folder
-
-    def on_ranked(done: int) -> None:
-        display.on_rank(done, len(split.test))
-        _stop_if_requested(is_stopping)
-
     interactions = run.recipe.load(run.data_dir)
     split = run.recipe.split.split(interactions)
-    _stop_if_requested(is_stopping)
     fitted = _fit(run, interactions, split, display, is_stopping)
-    _stop_if_requested(is_stopping)
-    rankings = rank(
-        fitted.scorer,
-        split.test,
-        exclude_seen=evaluation.exclude_seen,
-        depth=evaluation.depth,
-        candidates=evaluation.candidates.draw(split.train, split.test) if evaluation.candidates else None,
-        on_progress=on_ranked,
-    )
+    rankings = _rank(fitted.scorer, split, evaluation, display, is_stopping)
     per_user = tabulate_users(rankings, split, evaluation)
-    folder.write_history(as_frame(fitted.history))
+    folder.write_history(tabulate_history(fitted.history))
     folder.write_per_user(per_user)
-    folder.write_top_items(tabulate_top_items(rankings, split, interactions))
+    folder.write_top_items(tabulate_top_items(rankings, split))
     folder.write_metrics(summarise(per_user, evaluation))
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
     folder.finish(**fitted.status, seconds_total=seconds, peak_memory_gib=peak_memory_gib(), devices=devices)
     remove_checkpoints(folder.checkpoint_path)
-    display.say(f"finished in {as_duration(seconds)}")
-
-
-def _stop_if_requested(is_stopping: Callable[[], bool]) -> None:
-    if is_stopping():
-        raise StoppedError("before the end")
+    display.print_line(f"finished in {format_duration(seconds)}")
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A model that can rank.
+class _FittedModel:
+    """A trained or counted model.
 
     Args:
         scorer: scores the catalogue for any history.
-        status: what status.json says about the training.
-        history: one record per epoch; empty for models that count.
-        seconds_before: seconds of training before this process.
+        status: entries of status.json about the training.
+        history: one record per epoch; empty for counting models.
+        seconds_before: seconds of training in earlier processes.
     """
 
     scorer: Scorer
@@ -125,30 +106,31 @@ class _Fitted:
 
 def _fit(
     run: ModelRun, interactions: Interactions, split: Split, display: Display, is_stopping: Callable[[], bool]
-) -> _Fitted:
-    """Count or train."""
+) -> _FittedModel:
+    """Fit a counting model to all known interactions, or train a network."""
+    _stop_if_requested(is_stopping)
     started = time.monotonic()
     if isinstance(run.model, CountingModel):
-        return _Fitted(run.model.fit(split.test.known), {"seconds_to_best": time.monotonic() - started})
+        return _FittedModel(run.model.fit(split.test.known), {"seconds_to_best": time.monotonic() - started})
+    exclude_seen = run.recipe.evaluation.exclude_seen
     fingerprint = {
         "model": describe(run.model),
         "seed": run.seed,
         "data": interactions.digest(),
         "split": [describe(run.recipe.split), split.digest()],
-        "exclude_seen": run.recipe.evaluation.exclude_seen,
+        "exclude_seen": exclude_seen,
     }
     control = TrainingControl(
         time_limit=run.time_limit,
-        checkpoints=Checkpoints(run.folder.checkpoint_path, fingerprint, display.say),
+        checkpoints=Checkpoints(run.folder.checkpoint_path, fingerprint, display.print_line),
         is_stopping=is_stopping,
         on_step=display.on_step,
         on_epoch=display.on_epoch,
     )
-    exclude_seen = run.recipe.evaluation.exclude_seen
     outcome = train(run.model, split, seed=run.seed, exclude_seen=exclude_seen, control=control)
     run.folder.write_weights(outcome.scorer.network.save_weights)
     best = outcome.best
-    display.say(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
+    display.print_line(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
     status = {
         "seconds_to_best": best.seconds,
         "best_epoch": best.epoch,
@@ -156,17 +138,42 @@ def _fit(
         "epochs": len(outcome.history),
         "stopped_by": outcome.stopped_by,
     }
-    return _Fitted(outcome.scorer, status, outcome.history, outcome.seconds_before)
+    return _FittedModel(outcome.scorer, status, outcome.history, outcome.seconds_before)
 
 
-def as_frame(history: list[EpochRecord]) -> pd.DataFrame:
-    """One row per epoch."""
+def _rank(
+    scorer: Scorer, split: Split, evaluation: Evaluation, display: Display, is_stopping: Callable[[], bool]
+) -> Rankings:
+    """Rank the catalogue for all test users."""
+
+    def on_progress(num_ranked: int) -> None:
+        display.on_rank(num_ranked, len(split.test))
+        _stop_if_requested(is_stopping)
+
+    _stop_if_requested(is_stopping)
+    return rank(
+        scorer,
+        split.test,
+        exclude_seen=evaluation.exclude_seen,
+        depth=evaluation.depth,
+        candidates=evaluation.candidates.draw(split.train, split.test) if evaluation.candidates else None,
+        on_progress=on_progress,
+    )
+
+
+def _stop_if_requested(is_stopping: Callable[[], bool]) -> None:
+    if is_stopping():
+        raise StoppedError("before the end")
+
+
+def tabulate_history(history: list[EpochRecord]) -> pd.DataFrame:
+    """Return the content of history.csv: one row per epoch."""
     columns = list(EpochRecord.__dataclass_fields__)
     return pd.DataFrame([asdict(record) for record in history], columns=columns)
 
 
 def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> pd.DataFrame:
-    """One row per test user, with the source's ids and one column per metric."""
+    """Return the content of per_user.parquet: one row per test user, original ids, one column per metric."""
     test = split.test
     columns = {
         "user": test.known.user_ids[test.users],
@@ -182,20 +189,20 @@ def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> 
     return pd.DataFrame(columns)
 
 
-def tabulate_top_items(rankings: Rankings, split: Split, interactions: Interactions) -> pd.DataFrame:
-    """One row per test user and place in the ranking, with the source's ids."""
-    case, place = np.nonzero(rankings.top_items != PADDING)
+def tabulate_top_items(rankings: Rankings, split: Split) -> pd.DataFrame:
+    """Return the content of top_items.parquet: one row per test user and position, original ids."""
+    known, (row, column) = split.test.known, np.nonzero(rankings.top_items != PADDING)
     return pd.DataFrame(
         {
-            "user": interactions.user_ids[split.test.users[case]],
-            "position": (place + 1).astype(np.int32),
-            "item": interactions.item_ids[rankings.top_items[case, place]],
-            "score": rankings.top_scores[case, place],
+            "user": known.user_ids[split.test.users[row]],
+            "position": (column + 1).astype(np.int32),
+            "item": known.item_ids[rankings.top_items[row, column]],
+            "score": rankings.top_scores[row, column],
         }
     )
 
 
 def summarise(per_user: pd.DataFrame, evaluation: Evaluation) -> Json:
-    """Means with 95 % intervals over users."""
+    """Return the content of metrics.json: means with 95 % confidence intervals over users."""
     metrics = {name: asdict(mean_interval(per_user[name].to_numpy())) for name in evaluation.columns}
     return {"metrics": metrics, "users": len(per_user)}

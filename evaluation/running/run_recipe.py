@@ -1,19 +1,19 @@
-"""Running a recipe: check everything, then one process per model and seed, then tables."""
+"""Runs a recipe: preflight checks, one worker process per model and seed, tables."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
-from aprec_like.recipe import Recipe, load_recipe
+from aprec_like.recipe import Recipe, Trained, load_recipe
 from aprec_like.training.checkpoints import remove_checkpoints
 from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
@@ -26,50 +26,85 @@ from evaluation.running.plan import describe_plan, memory_savers
 from evaluation.running.preflight import Job, load_data, prepare
 from evaluation.running.signals import raise_when_terminated, run_process
 from evaluation.running.smoke import shrink
-from evaluation.running.worker import command_for, environment_for
+from evaluation.running.worker import WorkerOptions, worker_command, worker_environment
 from evaluation.table import as_text
 
-KEPT = "stopped; finished models and progress are kept, and the same command (without --fresh) goes on from there"
+KEPT = "stopped; finished models and progress are kept; the same command (without --fresh) resumes"
 OUT_OF_MEMORY = {-9: "killed by signal 9", -6: "aborted"}
-"""How processes end that the system refuses memory, by exit code."""
+"""Exit codes of processes that ran out of memory."""
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the recipe that the arguments of `evaluation.run` name; returns the exit code."""
+@dataclass(frozen=True)
+class RunOptions:
+    """The command line of `evaluation.run`.
+
+    Args:
+        recipe: path of the recipe file.
+        only: names of the models to run; `None` for all.
+        seeds: training seeds; `None` for the recipe's.
+        data: folder of data files; `None` for the default.
+        results: parent of the results folder.
+        time_limit: minutes of training of each model, over all restarts.
+        smoke: whether to shrink the recipe to seconds.
+        dry_run: whether to print the plan and train nothing.
+        fresh: whether to train again what is finished or started.
+    """
+
+    recipe: Path
+    only: list[str] | None
+    seeds: list[int] | None
+    data: Path | None
+    results: Path
+    time_limit: float
+    smoke: bool
+    dry_run: bool
+    fresh: bool
+
+    @property
+    def data_dir(self) -> Path:
+        """Folder of data files."""
+        return self.data or default_data_dir()
+
+    @property
+    def run_folder(self) -> RunFolder:
+        """Results folder of the run, named after the recipe file."""
+        return RunFolder(self.results / encode_name(self.recipe.stem + ("-smoke" if self.smoke else "")))
+
+
+def run_recipe(options: RunOptions) -> int:
+    """Run the models of a recipe that are not finished, and write tables; returns the exit code."""
     raise_when_terminated()
-    recipe = load_recipe(arguments.recipe)
-    data_dir = arguments.data or default_data_dir()
-    recipe = shrink(recipe, data_dir) if arguments.smoke else recipe
-    names = _chosen_names(recipe, arguments.only)
-    if arguments.dry_run:
-        print(describe_plan(recipe, names, data_dir))
+    recipe = load_recipe(options.recipe)
+    recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
+    names = _select_models(recipe, options.only)
+    if options.dry_run:
+        print(describe_plan(recipe, names, options.data_dir))
         return DONE
-    folder = RunFolder(arguments.results / encode_name(arguments.recipe.stem + ("-smoke" if arguments.smoke else "")))
-    jobs = _jobs(recipe, names, arguments.seeds or recipe.seeds)
-    data = load_data(recipe, data_dir)
-    with RunLock(folder.lock_path) as lock:
-        pending = prepare(folder, recipe, arguments.recipe.read_bytes(), data, jobs, is_fresh=arguments.fresh)
-        del data
+    run, jobs = options.run_folder, _list_jobs(recipe, names, options.seeds or recipe.seeds)
+    data = load_data(recipe, options.data_dir)
+    with RunLock(run.lock_path) as lock:
+        pending = prepare(run, recipe, options.recipe.read_bytes(), data, jobs, is_fresh=options.fresh)
+        del data  # the workers need the memory
         for name, seed in jobs:
             if (name, seed) not in pending:
-                _say_finished(name, seed, folder.model(name, seed))
+                _report_finished(name, seed, run.model(name, seed))
         try:
-            code = _run_jobs(folder, recipe, pending, arguments, data_dir, lock)
+            code = _run_jobs(run, recipe, pending, options, lock)
         except (KeyboardInterrupt, Interrupted) as request:
             raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
         if code != WRONG_INPUT:
-            _write_tables(folder, is_shown=True)
+            _write_tables(run, is_printed=True)
     return code
 
 
-def _chosen_names(recipe: Recipe, only: list[str] | None) -> list[str]:
+def _select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
     if unknown := [name for name in only or [] if name not in recipe.models]:
         raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
     return [name for name in recipe.models if only is None or name in only]
 
 
-def _jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[Job]:
-    """What to run: every model with every seed, but models that only count, which seeds don't change, once."""
+def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[Job]:
+    """Return every model with every seed; counting models, which do not depend on the seed, with the first only."""
     return [
         (name, seed)
         for name in names
@@ -77,55 +112,52 @@ def _jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[Job]:
     ]
 
 
-def _say_finished(name: str, seed: int, folder: ModelFolder) -> None:
-    remove_checkpoints(folder.checkpoint_path)  # there if the process was killed at the very end
+def _report_finished(name: str, seed: int, folder: ModelFolder) -> None:
+    remove_checkpoints(folder.checkpoint_path)  # left by a worker that was killed at the very end
     print(f"{name}, seed {seed}: finished on {folder.status()['at'][:10]}; --fresh trains again", file=sys.stderr)
 
 
-def _run_jobs(
-    run: RunFolder, recipe: Recipe, jobs: list[Job], arguments: argparse.Namespace, data_dir: Path, lock: RunLock
-) -> int:
-    """Run every model in a process of its own; returns the exit code."""
+def _run_jobs(run: RunFolder, recipe: Recipe, jobs: list[Job], options: RunOptions, lock: RunLock) -> int:
+    """Run one worker after another, one per model and seed; returns the exit code."""
     codes = [DONE]
     for name, seed in jobs:
-        folder = run.model(name, seed)
-        seconds = arguments.time_limit * 60
-        command = command_for(arguments.recipe, name, seed, data_dir, run, seconds, arguments.smoke)
-        code = run_process(command, environment_for(os.environ), [lock.descriptor])
+        seconds = options.time_limit * 60
+        worker = WorkerOptions(options.recipe, name, seed, options.data_dir, run.path, seconds, options.smoke)
+        code = run_process(worker_command(worker), worker_environment(os.environ), [lock.descriptor])
         if code in (INTERRUPTED, TERMINATED):
             raise Interrupted(code)
-        if code == WRONG_INPUT:  # what can't be read or written now can't be by the next model; its line was printed
+        if code == WRONG_INPUT:  # printed by the worker; files that it can't read or write, others can't either
             return WRONG_INPUT
         if code != DONE:
             codes.append(FAILED)
-            if code != FAILED or not _has_failed(folder):
-                folder.write_status("failed", reason=_reason(code, recipe, name))
+            folder = run.model(name, seed)
+            if code != FAILED or not _is_marked_failed(folder):
+                folder.write_status("failed", reason=exit_reason(code, recipe.models[name]))
         try:
             _write_tables(run)
         except StorageError:
             raise
         except InputError:
-            pass  # another model's damaged files; said in the end
+            pass  # damaged files of another model, reported when the final tables are written
     return max(codes)
 
 
-def _has_failed(folder: ModelFolder) -> bool:
+def _is_marked_failed(folder: ModelFolder) -> bool:
     with contextlib.suppress(InputError):
         return folder.status()["state"] == "failed"
     return False
 
 
-def _reason(code: int, recipe: Recipe, name: str) -> str:
-    """Why a process ended that could not say so itself."""
+def exit_reason(code: int, model: Trained | CountingModel) -> str:
+    """Return why a worker ended without writing the reason itself."""
     if code in OUT_OF_MEMORY:
-        helpful = memory_savers(recipe.models[name])
-        return f"{OUT_OF_MEMORY[code]}, as when memory runs out; what would help then: {helpful}"
+        return f"{OUT_OF_MEMORY[code]}, as when memory runs out; to save memory: {memory_savers(model)}"
     return f"killed by signal {-code}" if code < 0 else f"its process ended with code {code}"
 
 
-def _write_tables(run: RunFolder, is_shown: bool = False) -> None:
+def _write_tables(run: RunFolder, is_printed: bool = False) -> None:
     comparison = compare_models(load_runs([run]))
     run.write_tables(all_files(comparison))
-    if is_shown:
+    if is_printed:
         print(as_text(main_table(comparison)), end="")
         print(f"tables and per-user values: {run.path}", file=sys.stderr)

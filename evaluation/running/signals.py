@@ -1,7 +1,7 @@
-"""How a run stops: the runner passes a request to stop on to the process of a model, which saves and leaves.
+"""Signals: the run command forwards a stop request to the worker, which saves its state and exits.
 
-SIGTERM asks, however often it is sent. The first SIGINT asks too, a second one means at once. A model's process also
-leaves when the runner is gone, whatever became of it: its standard input is a pipe that ends with the runner.
+SIGTERM requests a stop, however often it is sent. The first SIGINT does too; the second one exits at once. A worker
+also exits when the run command ends in any way: its standard input is a pipe that closes with the run command.
 """
 
 from __future__ import annotations
@@ -22,59 +22,64 @@ SHOW_CURSOR = "\x1b[?25h"
 
 
 class StopFlag:
-    """Whether the process of a model was asked to stop; the first signal decides the exit code."""
+    """Callable flag of a worker: True once a stop was requested; the first signal determines the exit code."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
 
     def __call__(self) -> bool:
-        """Whether there was a request."""
+        """Return whether a stop was requested."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """As a shell would give it to a process that the signal ended."""
+        """The exit code of a process that the signal ended, as shells report it."""
         return 128 + (self.signal or 0)
 
     def listen(self) -> None:
-        """Heed signals and the end of the runner from now on; the runner starts a process with signals held back."""
+        """Unblock and receive signals, and exit when the run command ends; workers are started with signals blocked."""
         signal.signal(signal.SIGTERM, self._receive)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a script's job in the background
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in background jobs of scripts
             signal.signal(signal.SIGINT, self._receive)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        threading.Thread(target=_leave_with_the_runner, daemon=True).start()
+        threading.Thread(target=_exit_with_run_command, daemon=True).start()
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.signal == number == signal.SIGINT:
-            os._exit(128 + number)  # all files are written whole or not at all: there is nothing to tidy up
+            os._exit(128 + number)  # needs no clean-up: files are written atomically
         self.signal = self.signal or number
 
 
-def _leave_with_the_runner() -> None:
-    while os.read(0, 1024):
+def _exit_with_run_command() -> None:
+    while os.read(0, 1024):  # ends at the end of standard input
         pass
     os._exit(128 + signal.SIGTERM)
 
 
 def raise_when_terminated() -> None:
-    """Let SIGTERM end this process as Ctrl-C does, with everything on the way out."""
+    """Make SIGTERM raise `Interrupted`, so that this process cleans up as after Ctrl-C."""
 
-    def leave(number: int, frame: FrameType | None) -> NoReturn:
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise Interrupted(128 + number)
 
-    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def run_process(command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> int:
-    """Run the process of a model to its end and return its exit code.
+    """Run a worker to its end and return its exit code.
 
-    A request to stop (`KeyboardInterrupt` or `Interrupted`) is passed on, and raised again when the process has saved
-    and left; a further Ctrl-C kills it.
+    A stop request (`KeyboardInterrupt` or `Interrupted`) is forwarded, and raised again when the worker has saved its
+    state and exited; a further Ctrl-C kills the worker.
+
+    Args:
+        command: command line of the worker.
+        environment: environment variables of the worker.
+        descriptors: file descriptors that the worker inherits.
     """
-    kept = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=descriptors)
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, kept)  # a signal that was held back is raised here
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a pending signal raises here
         return process.wait()
     except (KeyboardInterrupt, Interrupted):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

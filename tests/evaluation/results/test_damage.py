@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import compare, run
-from evaluation.running import run_recipe as runner
-from evaluation.running import worker
+from evaluation.running import run_recipe, worker
 from evaluation.running.lock import RunLock
 from evaluation.running.signals import StopFlag
 from tests.conftest import circle_sequences, write_pairs
@@ -47,9 +46,9 @@ class Workspace:
     def __init__(self, folder: Path, monkeypatch, capsys=None) -> None:
         self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
         self.results = folder / "damage"
-        monkeypatch.setattr(runner, "run_process", self._run_here)
+        monkeypatch.setattr(run_recipe, "run_process", self._run_here)
         monkeypatch.setattr(StopFlag, "listen", lambda self: None)
-        monkeypatch.setattr("aprec_like.devices.prepare_devices", lambda: None)
+        monkeypatch.setattr("evaluation.running.run_job.prepare_devices", lambda: None)
         monkeypatch.setattr("gc.collect", lambda: 0)  # statsmodels does it for every family of tests
 
     def _run_here(self, command, environment, descriptors) -> int:
@@ -182,7 +181,7 @@ def test_one_run_at_a_time_and_readers_at_any_time(whole, monkeypatch):
     monkeypatch.setattr("evaluation.running.lock.SECONDS_TO_WAIT", 0.2)
     with RunLock(whole.results / ".lock"):
         assert whole.run() == 2
-        assert whole.err.splitlines()[-1].startswith(f"error: {whole.results}: another run works here (process ")
+        assert whole.err.splitlines()[-1].startswith(f"error: {whole.results}: is in use by another run (process ")
         assert whole.compare() == 0
     assert whole.run() == 0
 

@@ -52,7 +52,10 @@ def path(tmp_path, monkeypatch):
 
 def test_a_second_start_is_told_who_holds_the_folder(path, hold):
     process, child = hold(60)
-    with pytest.raises(InputError, match=f"another run works here .process {process.pid} on .*, since "), RunLock(path):
+    with (
+        pytest.raises(InputError, match=f"in use by another run .process {process.pid} on .*, since "),
+        RunLock(path),
+    ):
         pass
     os.kill(child, signal.SIGKILL)
 
@@ -61,7 +64,7 @@ def test_the_lock_lives_as_long_as_any_process_that_has_it_and_no_longer(path, h
     process, child = hold(60)
     process.kill()
     process.wait()
-    with pytest.raises(InputError, match="another run"), RunLock(path):
+    with pytest.raises(InputError, match="in use by another run"), RunLock(path):
         pass
     os.kill(child, signal.SIGKILL)
     time.sleep(0.05)

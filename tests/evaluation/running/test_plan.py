@@ -27,7 +27,7 @@ def test_planning_initialises_no_device(name, tmp_path):
 from pathlib import Path
 import tensorflow as tf
 from aprec_like.recipe import load_recipe
-from evaluation.running import run_recipe as runner
+import evaluation.running.run_recipe
 from evaluation.running.plan import describe_plan
 recipe = load_recipe(Path("recipes/{name}.py"))
 describe_plan(recipe, list(recipe.models), Path("{tmp_path}"))

@@ -1,0 +1,75 @@
+"""Runs one model with one seed in a worker, and records in status.json how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from aprec_like.devices import prepare_devices
+from aprec_like.errors import NotFiniteError, StoppedError
+from aprec_like.files import StorageError
+from aprec_like.models import CountingModel
+from aprec_like.recipe import Trained, load_recipe
+from aprec_like.settings import describe
+from aprec_like.training.checkpoints import remove_checkpoints
+from evaluation.cli import DONE, FAILED
+from evaluation.results.store import RunFolder
+from evaluation.running.plan import memory_savers
+from evaluation.running.run_model import ModelRun, run_model
+from evaluation.running.signals import StopFlag
+from evaluation.running.smoke import shrink
+
+if TYPE_CHECKING:  # it runs as __main__, and a second import would make a second module of it
+    from evaluation.running.worker import WorkerOptions
+
+
+def run_job(options: WorkerOptions, stop: StopFlag) -> int:
+    """Run the model that a worker's options name; returns the exit code."""
+    results, recipe = RunFolder(options.run), load_recipe(options.recipe)
+    recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
+    folder = results.model(options.model, options.seed)
+    expected = results.read_recipe().get("models", {}).get(options.model)
+    if options.model not in recipe.models or describe(recipe.models[options.model]) != expected:
+        folder.write_status("failed", reason="the recipe was changed during the run; start the run again")
+        return FAILED
+    run = ModelRun(recipe, options.model, options.seed, options.data_dir, folder, options.time_limit)
+    return _run_and_record(run, stop)
+
+
+def _run_and_record(run: ModelRun, stop: StopFlag) -> int:
+    """Run a model and write to its status how it ended; returns the exit code."""
+    folder = run.folder
+    folder.write_status("running", pid=os.getpid())
+    with run.make_display() as display:
+        try:
+            prepare_devices()
+            run_model(run, display, stop)
+        except StoppedError as stopped:
+            folder.write_status("interrupted", reason="stopped by the user")
+            display.print_line(f"stopped {stopped}")
+            return stop.exit_code
+        except StorageError as error:
+            with contextlib.suppress(StorageError):
+                folder.write_status("interrupted", reason=str(error))
+            raise
+        except Exception as error:  # a failing model must not stop the others; its log has the traceback
+            display.log.write(traceback.format_exc())
+            if isinstance(error, NotFiniteError):
+                remove_checkpoints(folder.checkpoint_path)  # a resumed training would fail again
+            reason = failure_reason(error, run.model)
+            folder.write_status("failed", reason=reason)
+            display.print_line(f"failed: {reason}")
+            return FAILED
+    return DONE
+
+
+def failure_reason(error: Exception, model: Trained | CountingModel) -> str:
+    """Return in one line why a model failed."""
+    message = " ".join(str(error).split())[:500]
+    if isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError)):
+        return f"out of memory ({message or type(error).__name__}); to save memory: {memory_savers(model)}"
+    return message if isinstance(error, NotFiniteError) else f"{type(error).__name__}: {message}"
