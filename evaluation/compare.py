@@ -172,12 +172,12 @@ def _further_tables(
 
 def _draw(kind: str, runs: LoadedRuns, metric: str, folder: Path, *arguments: Any) -> None:
     from evaluation.figures import results as plots
-    from evaluation.figures.style import save
+    from evaluation.figures.style import save_figure
     from evaluation.results.store import encode_name
 
     path = folder / f"{encode_name(runs.title)}-{kind}-{encode_name(metric)}.pdf"
     draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
-    save(draw(metric, *arguments), path)
+    save_figure(draw(metric, *arguments), path)
     print(path, file=sys.stderr)
 
 

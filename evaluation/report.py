@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aprec_like.types import Array
     from evaluation.analysis.calibration import Subject
     from evaluation.analysis.comparison import Comparison
-    from evaluation.figures.all_figures import Illustration
+    from evaluation.figures.all_figures import ReportFigure
     from evaluation.page.html import Html
     from evaluation.results.load import LoadedRuns
     from evaluation.table import Table
@@ -51,7 +51,7 @@ def main() -> int:
     arguments = parse_arguments()
     from evaluation.analysis.calibration import calibration_table, read_subjects
     from evaluation.analysis.comparison import compare_models
-    from evaluation.figures.all_figures import illustrate, write_figures
+    from evaluation.figures.all_figures import make_figures, write_figures
     from evaluation.results.load import load_runs
     from evaluation.results.store import RunFolder
 
@@ -63,12 +63,12 @@ def main() -> int:
     tables = [calibration_table(subjects, truths)] if subjects else []
     if arguments.truth:
         tables.append(_truth_table(runs))
-    illustrations = list(illustrate(runs, comparison, subjects, truths, arguments.user))
-    write_figures(run, illustrations)
-    run.write_report(make_page(runs, comparison, illustrations, tables))
-    for illustration in illustrations:
-        if illustration.name.startswith("grid"):
-            print(illustration.caption, file=sys.stderr)
+    report_figures = list(make_figures(runs, comparison, subjects, truths, arguments.user))
+    write_figures(run, report_figures)
+    run.write_report(make_page(runs, comparison, report_figures, tables))
+    for report_figure in report_figures:
+        if report_figure.name.startswith("grid"):
+            print(report_figure.caption, file=sys.stderr)
     print(run.report_path)
     return DONE
 
@@ -86,7 +86,7 @@ def _truths(runs: LoadedRuns, subjects: Sequence[Subject]) -> Mapping[str, Array
 
 
 def make_page(
-    runs: LoadedRuns, comparison: Comparison, illustrations: Sequence[Illustration], calibration: Sequence[Table]
+    runs: LoadedRuns, comparison: Comparison, report_figures: Sequence[ReportFigure], calibration: Sequence[Table]
 ) -> str:
     """The page of a run."""
     from evaluation.page import data_and_models as cards
@@ -94,7 +94,7 @@ def make_page(
     from evaluation.page.html import figures, joined, table_of, whole_page
 
     def drawn(section: str) -> Html:
-        return figures([one for one in illustrations if one.section == section])
+        return figures([one for one in report_figures if one.section == section])
 
     run, paper = runs.folders[0], sections.paper(comparison)
     parts = [

@@ -1,13 +1,13 @@
-"""The plainest training step and the plainest ranking that give the same numbers: what the fast ones are held against.
+"""Straightforward training step and ranking that give the same numbers as the fast code, as a reference.
 
-Used by tests and by `python -m evaluation.benchmark`, and by nothing else.
+Tests compare values and gradients with it; `python -m evaluation.benchmark` compares speed and memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -18,17 +18,17 @@ from aprec_like.models import Network
 from aprec_like.types import Array, Tensor
 
 
-def padded(batch: Batch, length: int) -> tuple[Tensor, Tensor]:
-    """(batch, length) inputs and targets of a batch's pieces, as if it had never been cut."""
+def pad_batch(batch: Batch, length: int) -> tuple[Tensor, Tensor]:
+    """Return the inputs and targets of all pieces of a batch, both padded on the left to (batch, length)."""
     inputs, targets, start = [], [], 0
     flat = tf.zeros([sum(piece.inputs.shape[0] * piece.inputs.shape[1] for piece in batch.pieces)], tf.int32) + PADDING
     flat = tf.tensor_scatter_nd_update(flat, batch.places[:, None], tf.cast(batch.targets, tf.int32))
     for piece in batch.pieces:
         rows, width = piece.inputs.shape
-        fill = [[0, 0], [length - width, 0]]
-        inputs.append(tf.pad(piece.inputs, fill, constant_values=PADDING))
-        own = tf.reshape(flat[start : start + rows * width], [rows, width])
-        targets.append(tf.pad(own, fill, constant_values=PADDING))
+        paddings = [[0, 0], [length - width, 0]]
+        inputs.append(tf.pad(piece.inputs, paddings, constant_values=PADDING))
+        piece_targets = tf.reshape(flat[start : start + rows * width], [rows, width])
+        targets.append(tf.pad(piece_targets, paddings, constant_values=PADDING))
         start += rows * width
     return tf.concat(inputs, axis=0), tf.concat(targets, axis=0)
 
@@ -41,7 +41,16 @@ def naive_loss(
     negatives: Tensor | None,
     dropout_seed: Tensor | None = None,
 ) -> Tensor:
-    """The mean loss over real positions: all k + 1 rows gathered for every padded position."""
+    """Return the mean loss over real positions; gathers all k + 1 rows for every position, padding included.
+
+    Args:
+        network: any network.
+        loss: any loss.
+        inputs: items, (batch, length).
+        targets: items, (batch, length), PADDING where there is none.
+        negatives: items, (batch, length, k); `None` for a full loss.
+        dropout_seed: (2,) integers; `None` for no dropout.
+    """
     states = network.project(network(inputs, dropout_seed))
     is_target = targets != PADDING
     known = tf.where(is_target, targets, 0)
@@ -58,34 +67,34 @@ def naive_loss(
     return tf.reduce_sum(losses * weights) / tf.reduce_sum(weights)
 
 
-def drawn_negatives(loss: SampledLoss | FullLoss, shape: Sequence[int], num_items: int, seed: Tensor) -> Tensor | None:
-    """(*shape, k) uniform items, or `None` where the loss draws none."""
+def sample_negatives(loss: SampledLoss | FullLoss, shape: Sequence[int], num_items: int, seed: Tensor) -> Tensor | None:
+    """Sample uniform negatives, (*shape, k); `None` for a full loss."""
     if not isinstance(loss, SampledLoss):
         return None
     return tf.random.stateless_uniform([*shape, loss.num_negatives], seed, maxval=num_items, dtype=tf.int32)
 
 
-def naive_loss_of_batch(
-    network: Network, loss: SampledLoss | FullLoss, batch: Batch, length: int, seed: Tensor
-) -> Tensor:
-    """The mean loss of a batch of static shape, with fresh uniform negatives."""
-    inputs, targets = padded(batch, length)
-    return naive_loss(
-        network, loss, inputs, targets, drawn_negatives(loss, inputs.shape, network.num_items, seed), seed
-    )
+def naive_batch_loss(network: Network, loss: SampledLoss | FullLoss, batch: Batch, length: int, seed: Tensor) -> Tensor:
+    """Return the mean loss of a batch of static shape, with uniform negatives sampled from `seed`."""
+    inputs, targets = pad_batch(batch, length)
+    negatives = sample_negatives(loss, inputs.shape, network.num_items, seed)
+    return naive_loss(network, loss, inputs, targets, negatives, seed)
 
 
 def make_naive_step(
-    network: Network, loss: SampledLoss | FullLoss, num_items: int, optimizer: Any
+    network: Network, loss: SampledLoss | FullLoss, num_items: int, optimizer: keras.optimizers.Optimizer
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """A compiled step on (batch, length) inputs and targets, fresh uniform negatives, dense gradients."""
+    """Compile a training step with uniform negatives and dense gradients.
+
+    The step takes (batch, length) inputs and targets and the step number, and returns the loss.
+    """
     variables = network.trainable_variables
     optimizer.build(variables)
 
     @tf.function
     def step(inputs: Tensor, targets: Tensor, number: Tensor) -> Tensor:
         seed = tf.stack([tf.constant(1, tf.int64), number])
-        negatives = drawn_negatives(loss, inputs.shape, num_items, seed)
+        negatives = sample_negatives(loss, inputs.shape, num_items, seed)
         with tf.GradientTape() as tape:
             value = naive_loss(network, loss, inputs, targets, negatives, seed)
         weights = [variable.value for variable in variables]
@@ -97,7 +106,14 @@ def make_naive_step(
 
 
 def naive_ranks(network: Network, inputs: Array, seen: Sequence[Array], targets: Array) -> Array:
-    """(users,) ranks: all positions through all layers, all scores, a sort; `seen` is a list of items per user."""
+    """Return the ranks of the targets, (users,): states of all positions, scores of all items, a full sort.
+
+    Args:
+        network: any network.
+        inputs: histories, (users, length).
+        seen: items to exclude, one array per user.
+        targets: items, (users,).
+    """
     states = network.project(network(tf.constant(inputs)))[:, -1]
     scores = tf.matmul(states, network.item_table, transpose_b=True).numpy()
     for row, items in enumerate(seen):

@@ -1,22 +1,35 @@
-"""What a step does after the network: negatives, logits, loss and their gradients, timed by themselves."""
+"""Measures the output layer of a training step: negatives, logits, loss and their gradients, without the network."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import tensorflow as tf
 
-from evaluation.benchmarking.setup import WARM_UP_STEPS, is_enough, is_too_large, naive_code, prepared
+from aprec_like.batches import STATIC, Batch, make_batches
+from aprec_like.models import Network
+from aprec_like.recipe import Trained
+from aprec_like.splits import Split
+from aprec_like.training.objective import make_objective
+from aprec_like.types import Tensor
+from evaluation.benchmarking.naive import naive_batch_loss
+from evaluation.benchmarking.setup import (
+    WARM_UP_STEPS,
+    Measurement,
+    build_seeded_network,
+    exceeds_memory,
+    is_measured,
+    sequence_length,
+)
 
 
-class GivenStates:
-    """A network without layers: its states are given, and have a gradient; tables are those of a real one."""
+class FixedStates:
+    """Stands in for a network: fixed states with a trainable scale, and the item tables of a real network."""
 
-    def __init__(self, network: Any, num_states: int) -> None:
-        import tensorflow as tf
-
+    def __init__(self, network: Network, num_states: int) -> None:
         dim = network.score_table.shape[1]
         self._network = network
         self._states = tf.random.stateless_normal([num_states, dim], [1, 2])
@@ -26,56 +39,47 @@ class GivenStates:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._network, name)
 
-    def __call__(self, inputs: Any, dropout_seed: Any = None) -> Any:
-        """(batch, length, dim)."""
-        import tensorflow as tf
-
+    def __call__(self, inputs: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """Return states of all positions, (batch, length, dim)."""
         return tf.reshape(self._states[: inputs.shape[0] * inputs.shape[1]], [*inputs.shape, -1]) * self._scale
 
-    def target_states(self, batch: Any, dropout_seed: Any = None) -> Any:
-        """(targets, dim)."""
-        import tensorflow as tf
-
+    def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
+        """Return states of the targets, (targets, dim)."""
         return self._states[: tf.shape(batch.targets)[0]] * self._scale
 
-    def project(self, states: Any) -> Any:
-        """They are as the table scores them."""
+    def project(self, states: Tensor) -> Tensor:
+        """Return the states unchanged."""
         return states
 
 
-def measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naive: bool = False) -> dict[str, float]:
-    """What follows the network: negatives, logits, loss and their gradients; naive code does it at all positions."""
-    import tensorflow as tf
+def measure_output(model: Trained, split: Split, num_steps: int, is_naive: bool = False) -> Measurement:
+    """Time the output layer; the naive code computes it at all positions, padding included.
 
-    from aprec_like.batches import STATIC, PairExamples, make_batches
-    from aprec_like.training.objective import make_objective
-
-    naive = naive_code() if is_naive else None
-    data, network = prepared(model, split)
-    training, examples = model.training, model.model.examples()
-    if isinstance(examples, PairExamples) or model.negatives.shared_by == "sequence":
+    Empty for user-item pairs, for negatives shared by a sequence, and if the naive code needs too much memory.
+    """
+    data, length = model.training_data(split), sequence_length(model)
+    if length is None or model.negatives.shared_by == "sequence" or (is_naive and exceeds_memory(model, data)):
         return {}
-    if is_naive and (naive is None or is_too_large(model, data)):
-        return {}
-    given: Any = GivenStates(network, training.batch_size * examples.length)
+    fixed = FixedStates(build_seeded_network(model, data), model.training.batch_size * length)
+    network = cast("Network", fixed)
     objective = make_objective(model.loss, model.negatives, data)
-    settings = replace(training.batch_settings, num_pieces=STATIC if is_naive else None)
-    batches = make_batches(data, examples, settings, 1)
+    settings = replace(model.training.batch_settings, num_pieces=STATIC if is_naive else None)
+    batches = make_batches(data, model.model.examples(), settings, 1)
 
     @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int64)])
-    def gradients(batch: Any, number: Any) -> Any:
+    def gradients(batch: Batch, number: Tensor) -> list[Tensor]:
         seed = tf.stack([tf.constant(1, tf.int64), number])
         with tf.GradientTape() as tape:
-            if naive is None:
-                value = objective(given, batch, seed)
+            if is_naive:
+                loss = naive_batch_loss(network, model.loss, batch, length, seed)
             else:
-                value = naive.naive_loss_of_batch(given, model.loss, batch, examples.length, seed)
-        found = tape.gradient(value, given.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [tf.convert_to_tensor(gradient) for gradient in found]
+                loss = objective(network, batch, seed)
+        grads = tape.gradient(loss, fixed.variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [tf.convert_to_tensor(grad) for grad in grads]
 
     seconds: list[float] = []
     stream = iter(batches)
-    while not is_enough(seconds, num_steps):
+    while not is_measured(seconds, num_steps):
         batch = next(stream)
         started = time.monotonic()
         float(tf.reduce_sum(gradients(batch, tf.constant(len(seconds), tf.int64))[0]))
@@ -83,6 +87,6 @@ def measure_output(recipe: Any, model: Any, split: Any, num_steps: int, is_naive
     return {"naive_output_seconds" if is_naive else "output_seconds": float(np.median(seconds[WARM_UP_STEPS:]))}
 
 
-def measure_naive_output(recipe: Any, model: Any, split: Any, num_steps: int) -> dict[str, float]:
-    """The same by naive code."""
-    return measure_output(recipe, model, split, max(3, num_steps // 2), is_naive=True)
+def measure_naive_output(model: Trained, split: Split, num_steps: int) -> Measurement:
+    """Time the output layer of the naive code, in half as many steps."""
+    return measure_output(model, split, max(3, num_steps // 2), is_naive=True)

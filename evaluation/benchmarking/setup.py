@@ -1,65 +1,51 @@
-"""What `evaluation.benchmark` measures: a model's training data and a fresh network, and the naive code beside it."""
+"""Shared parts of the measurements: the network to measure, the number of steps, the memory that naive code needs."""
 
 from __future__ import annotations
 
-import importlib
-import math
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+
+import keras
 
 from aprec_like.interactions import Interactions
+from aprec_like.losses import SampledLoss
+from aprec_like.models import Network
+from aprec_like.recipe import Trained
+from evaluation.results.environment import available_memory
 
 WARM_UP_STEPS = 2
+"""Steps at the start that are not counted: the first is traced, the second allocates memory."""
 
 MAX_SECONDS = 60
-"""Steps that take so long together are enough, as soon as one of them was after the warm-up."""
+"""No more steps are measured after this time, warm-up included, if at least one step was measured."""
+
+Measurement = dict[str, float]
+"""Measured values by name, such as `step_seconds`; the names are those of the JSON output."""
 
 
-def is_enough(seconds: list[float], num_steps: int) -> bool:
-    """Whether steps that took these seconds, the warm-up included, are all that have to be measured."""
-    measured = len(seconds) - WARM_UP_STEPS
-    return measured >= num_steps or (measured > 0 and sum(seconds) > MAX_SECONDS)
+def is_measured(seconds: Sequence[float], num_steps: int) -> bool:
+    """Return whether enough steps were timed, given the seconds of all steps so far, warm-up included."""
+    num_measured = len(seconds) - WARM_UP_STEPS
+    return num_measured >= num_steps or (num_measured > 0 and sum(seconds) > MAX_SECONDS)
 
 
-def prepared(model: Any, split: Any) -> Any:
-    """The training data of a model and a fresh network."""
-    data = model.training_data(split)
-    return data, fresh_network(model, data)
-
-
-def fresh_network(model: Any, data: Interactions) -> Any:
-    """A network that has learned nothing."""
-    import keras
-
+def build_seeded_network(model: Trained, data: Interactions) -> Network:
+    """Build the network of a model with initial weights from a fixed seed."""
     keras.utils.set_random_seed(1)
     return model.build_network(data)
 
 
-def naive_code() -> Any:
-    """The reference that stands with the tests; `None` where the package is installed without them."""
-    try:
-        return importlib.import_module("evaluation.benchmarking.naive")
-    except ModuleNotFoundError:
-        return None
+def sequence_length(model: Trained) -> int | None:
+    """Return the positions per training sequence; `None` for models that learn from user-item pairs."""
+    return getattr(model.model.examples(), "length", None)
 
 
-def _available_bytes() -> float:
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-    except OSError:
-        return math.inf
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+def exceeds_memory(model: Trained, data: Interactions) -> bool:
+    """Return whether the naive step would need more than the available memory.
 
-
-def is_too_large(model: Any, data: Interactions) -> bool:
-    """Whether naive code would need more memory than there is.
-
-    It holds the rows of all candidates, or the logits of all items, about three times at once, and beside the weights
-    and their two moments dense gradients and what they are made of.
+    It holds the rows of all candidates, or the logits of all items, about three times at once; for every parameter it
+    holds the weight, two moments, the dense gradient and the temporary arrays of the gradient.
     """
-    from aprec_like.losses import SampledLoss
-
-    loss, positions = model.loss, model.training.batch_size * model.model.examples().length
+    loss, num_positions = model.loss, model.training.batch_size * (sequence_length(model) or 1)
     per_position = loss.num_negatives * model.model.embedding_dim if isinstance(loss, SampledLoss) else data.num_items
-    numbers = 3 * positions * per_position + 8 * model.model.num_parameters(data.num_items, data.num_users)
-    return 4 * numbers > _available_bytes()
+    num_floats = 3 * num_positions * per_position + 8 * model.model.num_parameters(data.num_items, data.num_users)
+    return 4 * num_floats > available_memory()

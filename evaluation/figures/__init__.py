@@ -1,1 +1,1 @@
-"""Figures drawn from stored results."""
+"""Figures of stored results."""

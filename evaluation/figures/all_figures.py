@@ -1,4 +1,4 @@
-"""Which figures a run has: every one that its results allow, with its caption."""
+"""All figures that the results of a run allow, with their captions."""
 
 from __future__ import annotations
 
@@ -22,23 +22,30 @@ from evaluation.figures.results import (
     draw_quality_against_time,
     read_learning_curves,
 )
-from evaluation.figures.style import looks_of, save
-from evaluation.figures.sweeps import describe_grid, draw_grid, draw_series, find_grids, find_series
+from evaluation.figures.style import assign_styles, save_figure
+from evaluation.figures.sweeps import describe_grid, draw_grid, draw_sweeps, find_grids, find_sweeps
 from evaluation.results.load import LoadedRuns
 from evaluation.results.store import RunFolder, encode_name
 
 MAIN_METRIC = "NDCG@10"
-PAPERS_USER = 963
+PAPER_USER = 963
 """The user of MovieLens-1M whose probabilities the gSASRec paper shows."""
-MAX_PAIRS = 12
-"""More models than this make a matrix that nobody reads."""
+MAX_MATRIX_MODELS = 12
+"""The matrix of all pairs is left out for more models than this."""
 MAX_LINES = 10
-"""More lines than this make a figure that nobody reads; of a larger run the best models are drawn."""
+"""Figures of lines show at most this many models, the best ones."""
 
 
 @dataclass(frozen=True, eq=False)
-class Illustration:
-    """A figure, the name of its files, the section of the page that it stands in, and what it shows."""
+class ReportFigure:
+    """A figure of the page.
+
+    Args:
+        name: file name without suffix.
+        section: identifier of the section of the page.
+        caption: sentences below the figure.
+        figure: the drawing.
+    """
 
     name: str
     section: str
@@ -47,114 +54,122 @@ class Illustration:
 
 
 def main_metric(metrics: Sequence[str]) -> str:
-    """The metric that figures of one metric show."""
+    """Return the metric of figures that show one metric: NDCG@10, or the first one."""
     return MAIN_METRIC if MAIN_METRIC in metrics else metrics[0]
 
 
-def illustrate(
+def make_figures(
     runs: LoadedRuns,
     comparison: Comparison,
-    subjects: Sequence[Subject],
+    models: Sequence[Subject],
     truths: Mapping[str, Array] | None = None,
     user: str | None = None,
-) -> Iterator[Illustration]:
-    """All figures of a run; `user` is the one whose probabilities are shown."""
-    yield from _of_results(runs, comparison)
-    yield from _of_training(runs, comparison)
-    shown = _readable([subject.name for subject in subjects], comparison)
-    yield from _of_calibration(runs, [subject for subject in subjects if subject.name in shown], truths, user)
+) -> Iterator[ReportFigure]:
+    """Draw all figures of a run.
+
+    Args:
+        runs: the results.
+        comparison: of these results.
+        models: the models whose scores are probabilities.
+        truths: true probabilities of their top items by model, (users, depth), for simulated data.
+        user: ID of the user whose probabilities are shown; `None` for the paper's user, or the first one.
+    """
+    yield from _result_figures(runs, comparison)
+    yield from _training_figures(runs, comparison)
+    shown = _shown_models([model.name for model in models], comparison)
+    yield from _calibration_figures(runs, [model for model in models if model.name in shown], truths, user)
     cases, items = runs.folders[0].read_cases(), runs.folders[0].read_items()
     if len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
-        yield Illustration("dataset", "dataset", caption, draw_dataset(cases, items))
+        yield ReportFigure("dataset", "dataset", caption, draw_dataset(cases, items))
 
 
-def _readable(names: Sequence[str], comparison: Comparison) -> set[str]:
-    """The models that a figure of lines shows: all, or if they are too many the best of them and the bounds."""
+def _shown_models(names: Sequence[str], comparison: Comparison) -> set[str]:
+    """Return the models that a figure of lines shows: all, or if they are too many the best ones and the oracles."""
     if len(names) <= MAX_LINES:
         return set(names)
     ranked = [name for name in comparison.ranked(main_metric(comparison.metrics)) if name in names]
     return {*ranked[:MAX_LINES], *(row.name for row in comparison.bounds)}
 
 
-def _of_results(runs: LoadedRuns, comparison: Comparison) -> Iterator[Illustration]:
+def _result_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[ReportFigure]:
     metric = main_metric(runs.metrics)
     grids = find_grids(runs)
     for grid in grids:
         caption = f"{metric} by number of negatives and calibration. {describe_grid(grid, metric)}"
-        yield Illustration(f"grid-{encode_name(grid.architecture)}", "results", caption, draw_grid(grid, metric))
-    if series := find_series(runs):
+        yield ReportFigure(f"grid-{encode_name(grid.architecture)}", "results", caption, draw_grid(grid, metric))
+    if sweeps := find_sweeps(runs):
         shown = list(dict.fromkeys((runs.metrics[0], metric)))
         caption = "Metrics against the number of negatives, by loss."
-        yield Illustration("negatives", "results", caption, draw_series(series, shown))
-    if 1 < len(comparison.rows) <= MAX_PAIRS:
+        yield ReportFigure("negatives", "results", caption, draw_sweeps(sweeps, shown))
+    if 1 < len(comparison.rows) <= MAX_MATRIX_MODELS:
         pairs = compare_pairs(runs, metric, comparison.rules)
         caption = (
             f"{metric} of every pair, row minus column; * differs (p < {comparison.rules.alpha:g}, "
             f"{comparison.rules.correction.capitalize()} over {len(pairs.tests)} pairs)."
         )
-        yield Illustration("pairs", "pairs", caption, draw_pairwise(metric, pairs))
+        yield ReportFigure("pairs", "pairs", caption, draw_pairwise(metric, pairs))
 
 
-def _of_training(runs: LoadedRuns, comparison: Comparison) -> Iterator[Illustration]:
-    looks, metric = looks_of(runs.settings["models"]), main_metric(runs.metrics)
-    shown = _readable([model.name for model in runs.models], comparison)
+def _training_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[ReportFigure]:
+    styles, metric = assign_styles(runs.settings["models"]), main_metric(runs.metrics)
+    shown = _shown_models([model.name for model in runs.models], comparison)
     if curves := [curve for curve in read_learning_curves(runs) if curve.model in shown]:
         caption = "Validation after every epoch, against epochs and against time; the large mark is the best epoch."
-        yield Illustration("learning", "training", caption, draw_learning(curves, looks, _validated(runs)))
+        yield ReportFigure("learning", "training", caption, draw_learning(curves, styles, _validation_metrics(runs)))
     if any(row.seconds_to_best is not None for row in comparison.rows):
         caption = f"Test {metric} with its 95 % interval against the time until the best epoch, validation included."
-        yield Illustration("time", "training", caption, draw_quality_against_time(comparison, looks, metric))
+        yield ReportFigure("time", "training", caption, draw_quality_against_time(comparison, styles, metric))
 
 
-def _of_calibration(
-    runs: LoadedRuns, subjects: Sequence[Subject], truths: Mapping[str, Array] | None, user: str | None
-) -> Iterator[Illustration]:
-    if not subjects:
+def _calibration_figures(
+    runs: LoadedRuns, models: Sequence[Subject], truths: Mapping[str, Array] | None, user: str | None
+) -> Iterator[ReportFigure]:
+    if not models:
         return
-    looks = looks_of(runs.settings["models"])
-    depth = subjects[0].items.shape[1]
+    styles = assign_styles(runs.settings["models"])
+    depth = models[0].items.shape[1]
     caption = (
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
         "5, 10, 20, 50, 100; dashed: what Theorem 1 predicts for the loss and the sampler used, of "
         + ("an item with that precision." if truths is None else "the true probabilities of these items.")
-        + remarks_on(subjects)
+        + remarks_on(models)
     )
-    yield Illustration("confidence", "calibration", caption, draw_confidence(subjects, looks, truths))
+    yield ReportFigure("confidence", "calibration", caption, draw_confidence(models, styles, truths))
     caption = (
         f"Predictions of the best {depth} items of every user in 20 bins of equal size: how often they came true, with "
         "Wilson's 95 % intervals; ECE is the mean distance over all bins, also those in which none came true and which "
         "the logarithmic axes leave out."
     )
-    yield Illustration("reliability", "calibration", caption, draw_reliability(subjects, looks))
-    case = _case_of(runs, user)
+    yield ReportFigure("reliability", "calibration", caption, draw_reliability(models, styles))
+    case = _find_case(runs, user)
     caption = (
         f"Predicted probability of the best {depth} items of user {runs.cases['user'].iloc[case]}, and the sum over "
-        "the whole catalogue; a circle is the item that came next." + remarks_on(subjects)
+        "the whole catalogue; a circle is the item that came next." + remarks_on(models)
     )
-    figure = draw_one_user(subjects, looks, case, runs.cases["user"].iloc[case])
-    yield Illustration("user", "calibration", caption, figure)
+    figure = draw_one_user(models, styles, case, runs.cases["user"].iloc[case])
+    yield ReportFigure("user", "calibration", caption, figure)
 
 
-def _case_of(runs: LoadedRuns, user: str | None) -> int:
-    """The row of the user to show: the one that was named, else the paper's, else the first."""
+def _find_case(runs: LoadedRuns, user: str | None) -> int:
+    """Return the row of a user; of the paper's user or the first one if it is `None`."""
     users = pd.Index(runs.cases["user"].astype(str))
     if user is None:
-        is_papers = runs.settings["dataset"].get("class") == "MovieLens1M"
-        user = str(PAPERS_USER) if is_papers and str(PAPERS_USER) in users else users[0]
+        is_paper_dataset = runs.settings["dataset"].get("class") == "MovieLens1M"
+        user = str(PAPER_USER) if is_paper_dataset and str(PAPER_USER) in users else users[0]
     if user not in users:
         raise InputError(f"{runs.title}: has no test user {user}; some are {', '.join(users[:5])}")
     return int(np.argmax(users == user))
 
 
-def _validated(runs: LoadedRuns) -> str:
-    """The metrics that epochs were chosen by."""
+def _validation_metrics(runs: LoadedRuns) -> str:
+    """Return the names of the metrics of early stopping."""
     stoppings = [(model.settings.get("training") or {}).get("early_stopping") or {} for model in runs.models]
     return ", ".join(dict.fromkeys(stopping["metric"] for stopping in stoppings if "metric" in stopping))
 
 
-def write_figures(run: RunFolder, illustrations: Sequence[Illustration]) -> None:
-    """Write every figure as PDF for papers and PNG for everything else."""
-    for illustration in illustrations:
-        for ending in (".pdf", ".png"):
-            save(illustration.figure, run.figures_path / f"{illustration.name}{ending}")
+def write_figures(run: RunFolder, report_figures: Sequence[ReportFigure]) -> None:
+    """Write every figure as PDF and PNG into the figures folder of a run."""
+    for report_figure in report_figures:
+        for suffix in (".pdf", ".png"):
+            save_figure(report_figure.figure, run.figures_path / f"{report_figure.name}{suffix}")

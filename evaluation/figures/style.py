@@ -1,4 +1,4 @@
-"""What all figures share: type, one look per model, and saving. Nothing is shown and no state is shared."""
+"""Shared parts of all figures: matplotlib settings, one plot style per model, axes, legends, and saving."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from matplotlib.ticker import FuncFormatter
 
 from evaluation.results.files import write_figure
 
-INK = "#1b1d21"
-"""The colour of text and axes; the page replaces it by its own, which is light on dark."""
-PALE = "#8a9099"
-"""The colour of grid lines and of what stands in the background."""
+TEXT_COLOUR = "#1b1d21"
+"""Colour of text and axes; in the page it becomes the text colour of the page, light or dark."""
+GRID_COLOUR = "#8a9099"
+"""Colour of grid lines and reference lines."""
 
-STYLE: dict[str, Any] = {
+RC_PARAMS: dict[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": PALE,
+    "grid.color": GRID_COLOUR,
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
@@ -37,15 +37,15 @@ STYLE: dict[str, Any] = {
     "legend.fontsize": 8,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.minor.pad": 5.0,  # as far from the axis as the major ones, whose ticks are longer
+    "text.color": TEXT_COLOUR,
+    "axes.edgecolor": TEXT_COLOUR,
+    "axes.labelcolor": TEXT_COLOUR,
+    "axes.titlecolor": TEXT_COLOUR,
+    "xtick.color": TEXT_COLOUR,
+    "ytick.color": TEXT_COLOUR,
+    "xtick.minor.pad": 5.0,  # aligns minor labels with major ones, whose ticks are longer
     "ytick.minor.pad": 5.0,
-    "text.parse_math": False,  # names come from recipes, and a dollar sign in one is a dollar sign
+    "text.parse_math": False,  # a dollar sign in the name of a model is not mathematics
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
     "svg.hashsalt": "aprec_like",
@@ -56,72 +56,77 @@ COLOURS = (
 )  # fmt: skip
 MARKERS = "os^DvPX<>*"
 LINES = ("-", "--", "-.")
-"""Three, so that with ten colours and markers the first thirty looks all differ."""
+"""Three line types: with ten colours and markers the first thirty styles all differ."""
 INCHES_PER_LETTER, INCHES_PER_HANDLE, INCHES_PER_LINE = 0.075, 0.6, 0.17
-"""What the entry of a legend takes, about."""
-FEW_POWERS = 100
-"""An axis whose ends have at most this ratio holds one or two powers of ten, too few to read it by."""
-NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}
+"""Approximate size of a legend entry."""
+MIN_RATIO_WITHOUT_MINOR_LABELS = 100
+"""A logarithmic axis whose ends have a smaller ratio shows at most two powers of ten and needs labels between them."""
+NO_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a model looks in every figure; without colours, marker and line still tell it."""
+class PlotStyle:
+    """Colour, marker and line type of a model, the same in all figures; readable without colours too."""
 
     colour: str
     marker: str
     line: str
 
+    @property
+    def options(self) -> dict[str, str]:
+        """Keyword arguments of matplotlib's `plot` and `errorbar`."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name, by its place."""
+
+def assign_styles(names: Iterable[str]) -> dict[str, PlotStyle]:
+    """Return a style for each name, chosen by its position."""
     return {
-        name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
+        name: PlotStyle(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
         for i, name in enumerate(names)
     }
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw in the house's style, whatever the user's matplotlib is set to, and lay out once for all formats."""
+    """Decorate a drawing function: use `RC_PARAMS` whatever the user's settings, and lay out once for all formats."""
 
     @functools.wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
+    def draw_styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with mpl.rc_context({**mpl.rcParamsDefault, **RC_PARAMS}):
             figure = draw(*args, **kwargs)
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
             return figure
 
-    return drawn
+    return draw_styled
 
 
 def make_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure of this many inches and its (rows, columns) axes."""
+    """Create a figure, its size in inches, and its axes as an array of shape (rows, columns)."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def plain_numbers(*of_axes: Axis) -> None:
-    """Write the numbers of logarithmic axes as 0.01 and 1,000; where powers of ten are few, some between them too."""
-    for axis in of_axes:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
-        axis.set_minor_formatter(FuncFormatter(functools.partial(_between_powers, axis)))
+def format_log_axes(*all_axes: Axis) -> None:
+    """Label logarithmic axes with plain numbers such as 0.01 and 1,000; short axes get minor labels too."""
+    for axis in all_axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _format_number(value)))
+        axis.set_minor_formatter(FuncFormatter(functools.partial(_format_minor, axis)))
 
 
-def _plain(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def _between_powers(axis: Axis, value: float, place: int | None = None) -> str:
+def _format_minor(axis: Axis, value: float, position: int | None = None) -> str:
     low, high = axis.get_view_interval()
-    shown = "23457" if high < 10 * low else "25" if high < FEW_POWERS * low else ""
-    return _plain(value) if f"{value:.0e}"[0] in shown else ""
+    shown = "23457" if high < 10 * low else "25" if high < MIN_RATIO_WITHOUT_MINOR_LABELS * low else ""
+    return _format_number(value) if f"{value:.0e}"[0] in shown else ""
 
 
-def legend_below(figure: Figure) -> None:
-    """One legend for all panels of a figure, where no data can be; the figure grows with it."""
+def add_legend_below(figure: Figure) -> None:
+    """Add one legend for all panels below them; the figure grows by its height."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -135,19 +140,19 @@ def legend_below(figure: Figure) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure; the ending of the name says how (.pdf, .png, .svg)."""
-    kind = path.suffix[1:]
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
-        write_figure(path, lambda temporary: figure.savefig(temporary, format=kind, metadata=NO_DATE.get(kind)))
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file's suffix (.pdf, .png, .svg); without dates, so that files are equal."""
+    suffix = path.suffix[1:]
+    with mpl.rc_context({**mpl.rcParamsDefault, **RC_PARAMS}):
+        write_figure(path, lambda temporary: figure.savefig(temporary, format=suffix, metadata=NO_METADATA.get(suffix)))
 
 
-def as_svg(figure: Figure, prefix: str) -> str:
-    """A figure as an element for a page: no background, ink as the page's text, ids of its own."""
+def to_svg(figure: Figure, prefix: str) -> str:
+    """Return a figure as an SVG element for a page: transparent, in the page's text colour, its ids prefixed."""
     buffer = io.StringIO()
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=NO_DATE["svg"])
+    with mpl.rc_context({**mpl.rcParamsDefault, **RC_PARAMS}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA["svg"])
     text = buffer.getvalue()
-    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = text[text.index("<svg") :].replace(TEXT_COLOUR, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)

@@ -1,5 +1,5 @@
-"""Runs that vary the loss: a grid of negatives and calibration (the gSASRec paper's Figure 3), losses against the
-number of negatives (Figure 4)."""
+"""Figures of runs that vary the loss: the grid of negatives and calibration (the gSASRec paper's Figure 3), and
+losses against the number of negatives (Figure 4)."""
 
 from __future__ import annotations
 
@@ -15,53 +15,61 @@ from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
 from evaluation.analysis.significance import correct, paired_test
-from evaluation.figures.style import legend_below, looks_of, make_figure, styled
+from evaluation.figures.style import add_legend_below, assign_styles, make_figure, styled
 from evaluation.results.load import LoadedRuns, ModelResults
 
+Cell = tuple[int, float]
+"""A number of negatives k and a calibration t."""
+
+PAPER_NAMES = {"GBCE": "gBCE"}
+"""Names of losses in the gSASRec paper, where they are not the names of the classes."""
 MAX_METRICS = 2
-CHOSEN = "#d55e00"
-"""The colour of the frame around what validation chooses."""
+SELECTED_COLOUR = "#d55e00"
+"""Colour of the frame around the cell with the best validation value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Models of one architecture with gBCE, by number of negatives and calibration.
+    """Models of one architecture with a calibrated loss (gBCE), by number of negatives k and calibration t.
 
     Args:
-        architecture: its class.
-        negatives: the k, ascending.
-        calibrations: the t, ascending.
-        models: by (k, t); cells may be missing while a run goes on.
+        architecture: class name.
+        negatives: values of k, ascending.
+        calibrations: values of t, ascending.
+        models: by (k, t); unfinished models are missing.
     """
 
     architecture: str
     negatives: tuple[int, ...]
     calibrations: tuple[float, ...]
-    models: Mapping[tuple[int, float], ModelResults]
+    models: Mapping[Cell, ModelResults]
 
     @property
-    def plainest(self) -> tuple[int, float]:
-        """The cell with the fewest negatives and the least calibration: SASRec, if they are 1 and 0."""
+    def reference(self) -> Cell:
+        """The cell with the smallest k and t, which others are tested against; k = 1 and t = 0 is SASRec."""
         return self.negatives[0], self.calibrations[0]
 
-    def chosen(self) -> tuple[tuple[int, float], float] | None:
-        """The cell with the best validation value, and that value; `None` without validation."""
+    def selected(self) -> tuple[Cell, float] | None:
+        """Return the cell with the best validation value, and this value; `None` without validation."""
         values = {cell: model.best_validation for cell, model in self.models.items()}
         known = {cell: value for cell, value in values.items() if value is not None}
         return max(known.items(), key=lambda entry: entry[1]) if known else None
 
 
 def find_grids(runs: LoadedRuns) -> list[Grid]:
-    """The grids that a run's models form: at least two numbers of negatives by two calibrations."""
-    cells: dict[str, dict[tuple[int, float], ModelResults]] = {}
+    """Return the grids of a run, by architecture: at least two values of k by two values of t.
+
+    None if a pair (k, t) occurs twice: then another setting varies too.
+    """
+    cells: dict[str, dict[Cell, ModelResults]] = {}
     for model in runs.models:
         loss = model.settings.get("loss", {})
-        if loss.get("class") == "GBCE":
-            of_architecture = cells.setdefault(model.settings["model"]["class"], {})
+        if {"num_negatives", "calibration"} <= loss.keys():
+            same_architecture = cells.setdefault(model.settings["model"]["class"], {})
             cell = (int(loss["num_negatives"]), float(loss["calibration"]))
-            if cell in of_architecture:
-                return []  # something else varies too: there is no grid of the two alone
-            of_architecture[cell] = model
+            if cell in same_architecture:
+                return []
+            same_architecture[cell] = model
     grids = [
         Grid(architecture, tuple(sorted({k for k, _ in models})), tuple(sorted({t for _, t in models})), models)
         for architecture, models in cells.items()
@@ -74,49 +82,49 @@ def find_grids(runs: LoadedRuns) -> list[Grid]:
     ]
 
 
-def significance_of_grid(grid: Grid, metric: str) -> dict[tuple[int, float], float]:
-    """P-values against the plainest cell, by cell: paired t-tests, Bonferroni over all other cells."""
-    plainest = grid.models.get(grid.plainest)
-    if plainest is None:
+def grid_p_values(grid: Grid, metric: str) -> dict[Cell, float]:
+    """Return p-values of paired t-tests of all other cells against the reference, Bonferroni-corrected."""
+    reference = grid.models.get(grid.reference)
+    if reference is None:
         return {}
-    others = {cell: model for cell, model in grid.models.items() if model is not plainest}
-    tests = [paired_test(model.per_user(metric), plainest.per_user(metric)) for model in others.values()]
+    others = {cell: model for cell, model in grid.models.items() if model is not reference}
+    tests = [paired_test(model.per_user(metric), reference.per_user(metric)) for model in others.values()]
     return dict(zip(others, correct([test.p_value for test in tests], "bonferroni"), strict=True))
 
 
 def describe_grid(grid: Grid, metric: str) -> str:
-    """Which cell validation chooses, and what it is worth in the test."""
-    (k, t), num_tests = grid.plainest, max(0, len(grid.models) - 1)
+    """Return sentences on the cell that validation selects, its test value, and the tests of the grid."""
+    (k, t), num_tests = grid.reference, max(0, len(grid.models) - 1)
     tested = f"paired t-test over users, p < {ALPHA:g}, Bonferroni over {num_tests} cells"
     text = f"* differs from k = {k}, t = {t:g} ({tested})."
-    if (chosen := grid.chosen()) is None:
+    if (selected := grid.selected()) is None:
         return text
-    (k, t), validation = chosen
+    (k, t), validation = selected
     value = float(np.mean(grid.models[k, t].per_user(metric)))
     return f"Validation chooses k = {k}, t = {t:g} ({validation:.4f} there); its test {metric} is {value:.4f}. {text}"
 
 
 @styled
 def draw_grid(grid: Grid, metric: str) -> Figure:
-    """A cell for every k and t; a star where it differs from the plainest, a frame around validation's choice."""
+    """Draw the metric for every k and t; a star marks significant cells, a frame the one that validation selects."""
     shape = (len(grid.calibrations), len(grid.negatives))
-    values, p_values = np.full(shape, np.nan), significance_of_grid(grid, metric)
+    values, p_values = np.full(shape, np.nan), grid_p_values(grid, metric)
     figure, panels = make_figure(1.6 + 0.8 * shape[1], 1.2 + 0.55 * shape[0])
     axes = panels[0][0]
     for cell, model in grid.models.items():
-        values[_place(grid, cell)] = float(np.mean(model.per_user(metric)))
+        values[_index(grid, cell)] = float(np.mean(model.per_user(metric)))
     image = axes.imshow(values, cmap="viridis", aspect="auto", origin="lower")
     axes.grid(False)
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     for cell in grid.models:
-        row, column = _place(grid, cell)
+        row, column = _index(grid, cell)
         mark = "*" if p_values.get(cell, 1.0) < ALPHA else ""
         colour = "black" if values[row, column] > low + 0.55 * (high - low) else "white"
         axes.text(column, row, f"{values[row, column]:.3f}{mark}", ha="center", va="center", color=colour, fontsize=8)
-    if (chosen := grid.chosen()) is not None:
-        row, column = _place(grid, chosen[0])
+    if (selected := grid.selected()) is not None:
+        row, column = _index(grid, selected[0])
         corner = (column - 0.47, row - 0.47)
-        axes.add_patch(Rectangle(corner, 0.94, 0.94, fill=False, edgecolor=CHOSEN, linewidth=2))
+        axes.add_patch(Rectangle(corner, 0.94, 0.94, fill=False, edgecolor=SELECTED_COLOUR, linewidth=2))
     axes.set_xticks(range(shape[1]), [str(k) for k in grid.negatives])
     axes.set_yticks(range(shape[0]), [f"{t:g}" for t in grid.calibrations])
     axes.set_xlabel("number of negatives k")
@@ -127,13 +135,14 @@ def draw_grid(grid: Grid, metric: str) -> Figure:
     return figure
 
 
-def _place(grid: Grid, cell: tuple[int, float]) -> tuple[int, int]:
+def _index(grid: Grid, cell: Cell) -> tuple[int, int]:
+    """Return the (row, column) of a cell in the figure."""
     return grid.calibrations.index(cell[1]), grid.negatives.index(cell[0])
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
-    """One loss of one architecture with growing numbers of negatives."""
+class Sweep:
+    """Models of one architecture and loss with different numbers of negatives, ascending."""
 
     architecture: str
     loss: str
@@ -141,29 +150,34 @@ class Series:
     models: list[ModelResults]
 
 
-def find_series(runs: LoadedRuns) -> list[Series]:
-    """Losses with at least two numbers of negatives, each once: where one comes twice, something else varies too."""
-    found: dict[tuple[str, str], list[ModelResults]] = {}
+def find_sweeps(runs: LoadedRuns) -> list[Sweep]:
+    """Return the sweeps of a run: losses with at least two numbers of negatives.
+
+    A loss is left out if a number occurs twice: then another setting varies too.
+    """
+    groups: dict[tuple[str, str], list[ModelResults]] = {}
     for model in runs.models:
         if model.settings.get("class") == "Trained" and "num_negatives" in model.settings["loss"]:
-            found.setdefault((model.settings["model"]["class"], loss_family(model.settings)), []).append(model)
-    series = []
-    for key, models in found.items():
+            groups.setdefault((model.settings["model"]["class"], describe_loss(model.settings)), []).append(model)
+    sweeps = []
+    for key, models in groups.items():
         models = sorted(models, key=_num_negatives)
         negatives = np.array([_num_negatives(model) for model in models])
         if len(models) > 1 and len(np.unique(negatives)) == len(models):
-            series.append(Series(*key, negatives, models))
-    return series
+            sweeps.append(Sweep(*key, negatives, models))
+    return sweeps
 
 
-def loss_family(settings: Json) -> str:
-    """The loss of a model and the law of its negatives, whatever their number."""
-    loss, law = settings["loss"], settings["negatives"]
-    parts = [f"gBCE, t = {loss['calibration']:g}" if loss["class"] == "GBCE" else str(loss["class"])]
-    if law["shared_by"] != "position":
-        parts.append(f"shared by {law['shared_by']}")
-    parts += [name.replace("_", " ") for name in ("reject_positive", "reject_history", "by_popularity") if law[name]]
-    return ", ".join(parts)
+def describe_loss(settings: Json) -> str:
+    """Return the loss of a model and how its negatives are sampled, without their number."""
+    loss, sampling = settings["loss"], settings["negatives"]
+    parts = [PAPER_NAMES.get(loss["class"], loss["class"])]
+    if "calibration" in loss:
+        parts.append(f"t = {loss['calibration']:g}")
+    if sampling["shared_by"] != "position":
+        parts.append(f"shared by {sampling['shared_by']}")
+    rules = ("reject_positive", "reject_history", "by_popularity")
+    return ", ".join([*parts, *(rule.replace("_", " ") for rule in rules if sampling[rule])])
 
 
 def _num_negatives(model: ModelResults) -> int:
@@ -171,25 +185,25 @@ def _num_negatives(model: ModelResults) -> int:
 
 
 @styled
-def draw_series(series: Sequence[Series], metrics: Sequence[str]) -> Figure:
-    """Metrics against the number of negatives: one row of panels per architecture, one line per loss."""
-    if not series:
+def draw_sweeps(sweeps: Sequence[Sweep], metrics: Sequence[str]) -> Figure:
+    """Draw metrics against the number of negatives: one row of panels per architecture, one line per loss."""
+    if not sweeps:
         raise InputError("a figure of losses needs one with at least two numbers of negatives")
-    architectures = list(dict.fromkeys(one.architecture for one in series))
-    looks = looks_of(dict.fromkeys(one.loss for one in series))
+    architectures = list(dict.fromkeys(sweep.architecture for sweep in sweeps))
+    styles = assign_styles(dict.fromkeys(sweep.loss for sweep in sweeps))
     shown = list(metrics)[:MAX_METRICS]
     figure, panels = make_figure(3.6 * len(shown), 2.5 * len(architectures), len(architectures), len(shown))
-    for one in series:
-        look = looks[one.loss]
-        for axes, metric in zip(panels[architectures.index(one.architecture)], shown, strict=True):
-            values = [float(np.mean(model.per_user(metric))) for model in one.models]
-            axes.plot(one.negatives, values, color=look.colour, marker=look.marker, linestyle=look.line, label=one.loss)
+    for sweep in sweeps:
+        options = styles[sweep.loss].options
+        for axes, metric in zip(panels[architectures.index(sweep.architecture)], shown, strict=True):
+            values = [float(np.mean(model.per_user(metric))) for model in sweep.models]
+            axes.plot(sweep.negatives, values, **options, label=sweep.loss)
             axes.set_xscale("log", base=2)
-            axes.set_xticks(one.negatives, [str(k) for k in one.negatives])
+            axes.set_xticks(sweep.negatives, [str(k) for k in sweep.negatives])
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_ylabel(metric)
-            axes.set_title(one.architecture)
+            axes.set_title(sweep.architecture)
             axes.set_xlabel("number of negatives k")
     figure.align_ylabels()
-    legend_below(figure)
+    add_legend_below(figure)
     return figure

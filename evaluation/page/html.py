@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 
-from evaluation.figures.all_figures import Illustration
-from evaluation.figures.style import as_svg
+from evaluation.figures.all_figures import ReportFigure
+from evaluation.figures.style import to_svg
 from evaluation.table import Entry, Table
 
 WIDE_INCHES = 6.0
@@ -98,16 +98,16 @@ def value_cell(entry: Entry, note: str = "", value: float | None = None) -> Html
     return element("td", text, mark, *([element("span", note, class_="interval")] if note else []), **attributes)
 
 
-def figures(illustrations: Sequence[Illustration]) -> Html:
+def figures(report_figures: Sequence[ReportFigure]) -> Html:
     """Figures, as drawings of the page itself."""
 
-    def shown(illustration: Illustration) -> Html:
-        drawing = element("div", Html(as_svg(illustration.figure, illustration.name)), class_="scroll")
-        is_wide = illustration.figure.get_figwidth() > WIDE_INCHES
+    def shown(report_figure: ReportFigure) -> Html:
+        drawing = element("div", Html(to_svg(report_figure.figure, report_figure.name)), class_="scroll")
+        is_wide = report_figure.figure.get_figwidth() > WIDE_INCHES
         attributes = {"class_": "wide"} if is_wide else {}
-        return element("figure", drawing, element("figcaption", illustration.caption), **attributes)
+        return element("figure", drawing, element("figcaption", report_figure.caption), **attributes)
 
-    return element("div", *map(shown, illustrations), class_="figures") if illustrations else Html("")
+    return element("div", *map(shown, report_figures), class_="figures") if report_figures else Html("")
 
 
 def whole_page(title: str, header: Html, sections: Sequence[tuple[str, str, Html]]) -> str:

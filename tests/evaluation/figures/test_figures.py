@@ -16,27 +16,27 @@ from aprec_like.settings import describe
 from aprec_like.training import Training
 from evaluation.analysis.calibration import read_subjects
 from evaluation.analysis.comparison import compare_models
-from evaluation.figures.all_figures import illustrate, write_figures
+from evaluation.figures.all_figures import make_figures, write_figures
 from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
-from evaluation.figures.style import INK, as_svg, looks_of, plain_numbers
-from evaluation.figures.sweeps import describe_grid, find_grids, find_series, significance_of_grid
+from evaluation.figures.style import TEXT_COLOUR, to_svg, assign_styles, format_log_axes
+from evaluation.figures.sweeps import describe_grid, find_grids, find_sweeps, grid_p_values
 from evaluation.results.load import load_runs
 from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
 
 
 def all_figures(runs, **options):
-    return list(illustrate(runs, compare_models(runs), read_subjects(runs), **options))
+    return list(make_figures(runs, compare_models(runs), read_subjects(runs), **options))
 
 
 def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
-    names = [illustration.name for illustration in all_figures(runs)]
+    names = [report_figure.name for report_figure in all_figures(runs)]
     assert names == ["pairs", "learning", "time", "confidence", "reliability", "user", "dataset"]
     grid = load_runs([make_run(tmp_path / "grid", GRID)])
-    assert [illustration.name for illustration in all_figures(grid)][:2] == ["grid-SASRec", "negatives"]
+    assert [report_figure.name for report_figure in all_figures(grid)][:2] == ["grid-SASRec", "negatives"]
     counted = load_runs([make_run(tmp_path / "counted", {"Popularity": MIXED["Popularity"]})])
-    assert [illustration.name for illustration in all_figures(counted)] == ["time", "dataset"]
+    assert [report_figure.name for report_figure in all_figures(counted)] == ["time", "dataset"]
 
 
 def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path):
@@ -53,34 +53,34 @@ def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path)
 
 def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
-    texts = [as_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(runs)[:3])]
+    texts = [to_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(runs)[:3])]
     ids = []
     for text in texts:
         root = ElementTree.fromstring(text)
         ids += [element.get("id") for element in root.iter() if element.get("id")]
-        assert INK not in text and "currentColor" in text
+        assert TEXT_COLOUR not in text and "currentColor" in text
     assert len(set(ids)) == len(ids)
     assert "gSASRec &lt;t&gt; &amp; $k$" in texts[0]
 
 
 def test_a_model_looks_the_same_in_every_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
-    looks = looks_of(runs.settings["models"])
+    styles = assign_styles(runs.settings["models"])
     curves = read_learning_curves(runs)
     assert [curve.model for curve in curves] == [name for name in MIXED if name != "Popularity"]
-    figure = draw_learning(curves, looks, "NDCG@10")
+    figure = draw_learning(curves, styles, "NDCG@10")
     drawn = {line.get_label(): line.get_color() for line in figure.axes[0].lines}
-    assert {name: drawn[name] for name in looks if name != "Popularity"} == {
-        name: look.colour for name, look in looks.items() if name != "Popularity"
+    assert {name: drawn[name] for name in styles if name != "Popularity"} == {
+        name: style.colour for name, style in styles.items() if name != "Popularity"
     }
-    assert len({(look.colour, look.marker) for look in looks_of(map(str, range(10))).values()}) == 10
+    assert len({(style.colour, style.marker) for style in assign_styles(map(str, range(10))).values()}) == 10
 
 
 def test_the_stars_of_a_grid_are_bonferroni_corrected_paired_tests_against_its_plainest_cell(tmp_path):
     runs = load_runs([make_run(tmp_path / "grid", GRID)])
     (grid,) = find_grids(runs)
-    assert (grid.negatives, grid.calibrations, grid.plainest) == ((1, 4, 16), (0.0, 0.5, 1.0), (1, 0.0))
-    found = significance_of_grid(grid, "NDCG@10")
+    assert (grid.negatives, grid.calibrations, grid.reference) == ((1, 4, 16), (0.0, 0.5, 1.0), (1, 0.0))
+    found = grid_p_values(grid, "NDCG@10")
     assert len(found) == 8
     first = runs.find("k=1, t=0").per_user("NDCG@10")
     for (k, t), p_value in found.items():
@@ -97,7 +97,7 @@ def test_validation_chooses_the_cell_of_a_grid_and_the_test_is_told(tmp_path):
     )
     runs = load_runs([run])
     (grid,) = find_grids(runs)
-    assert grid.chosen() == ((4, 0.5), 0.9)
+    assert grid.selected() == ((4, 0.5), 0.9)
     value = runs.find("k=4, t=0.5").per_user("NDCG@10").mean()
     assert f"chooses k = 4, t = 0.5 (0.9000 there); its test NDCG@10 is {value:.4f}" in describe_grid(grid, "NDCG@10")
 
@@ -116,25 +116,25 @@ def test_negatives_of_another_law_are_another_line(tmp_path):
         for k in (4, 16)
     }
     models = {"4 each": trained(GBCE(4, 0.5)), "8 each": trained(GBCE(8, 0.5))} | shared
-    found = find_series(load_runs([make_run(tmp_path / "laws", models)]))
+    found = find_sweeps(load_runs([make_run(tmp_path / "laws", models)]))
     assert [(one.loss, one.negatives.tolist()) for one in found] == [
         ("gBCE, t = 0.5", [4, 8]),
         ("gBCE, t = 0.5, shared by batch", [4, 16]),
     ]
     twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
-    found = find_series(load_runs([make_run(tmp_path / "twice", twice)]))
+    found = find_sweeps(load_runs([make_run(tmp_path / "twice", twice)]))
     assert [one.loss for one in found] == ["gBCE, t = 0.5, shared by batch"]  # of the other, dropout varies too
 
 
 def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
     subjects = read_subjects(runs)
-    labels = {text.get_text() for text in draw_confidence(subjects, looks_of(["SASRec-Softmax"])).legends[0].texts}
+    labels = {text.get_text() for text in draw_confidence(subjects, assign_styles(["SASRec-Softmax"])).legends[0].texts}
     assert labels == {"SASRec-Softmax", "calibrated"}
 
 
 def test_losses_become_lines_over_the_number_of_negatives(tmp_path):
-    series = find_series(load_runs([make_run(tmp_path / "losses", LOSSES)]))
+    series = find_sweeps(load_runs([make_run(tmp_path / "losses", LOSSES)]))
     assert [(one.architecture, one.loss) for one in series] == [
         (architecture, loss)
         for architecture in ("SASRec", "BERT4Rec")
@@ -164,7 +164,7 @@ def test_an_axis_within_one_power_of_ten_has_numbers_too():
     figure = Figure()
     axes = figure.subplots()
     axes.loglog([0.12, 0.9], [0.001, 100])
-    plain_numbers(axes.xaxis, axes.yaxis)
+    format_log_axes(axes.xaxis, axes.yaxis)
     figure.draw_without_rendering()
     assert [label.get_text() for label in axes.get_xticklabels(minor=True) if label.get_text()] == [
         "0.2",

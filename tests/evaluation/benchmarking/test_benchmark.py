@@ -1,4 +1,4 @@
-"""The benchmark command on small data, a minute of starting processes; that it is fast is for real sizes to show."""
+"""The benchmark command on small data; the slow tests start a process per measurement. Speed is not tested."""
 
 import json
 
@@ -14,10 +14,11 @@ from aprec_like.recipe import Trained
 from aprec_like.training import Training
 from aprec_like.training.objective import make_objective
 from evaluation import benchmark
-from evaluation.benchmarking import naive
-from evaluation.benchmarking import sizes as growth
-from evaluation.benchmarking.output_layer import GivenStates
-from evaluation.benchmarking.setup import is_enough
+from evaluation.benchmarking import bench, sizes
+from evaluation.benchmarking.naive import naive_batch_loss
+from evaluation.benchmarking.output_layer import FixedStates
+from evaluation.benchmarking.setup import is_measured
+from evaluation.benchmarking.sizes import Size, applicable_sizes
 from tests.conftest import interactions_from
 
 RECIPE = """
@@ -29,11 +30,15 @@ from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 
 recipe = Recipe(
-    dataset=Simulated(num_users=200, num_items=60, num_types=2, lengths=Lengths(8, 0.3, 5, 20)),
-    split=LeaveOneOut(20),
+    dataset=Simulated(num_users=200, num_items=60, num_types=2, lengths=Lengths(median=8, spread=0.3, minimum=5, maximum=20)),
+    split=LeaveOneOut(num_validation_users=20),
     models={
         "Popularity": Popularity(),
-        "gSASRec": Trained(SASRec(16, 8, 1), GBCE(4, 0.5), Training(batch_size=32)),
+        "gSASRec": Trained(
+            SASRec(max_length=16, embedding_dim=8, num_blocks=1),
+            GBCE(num_negatives=4, calibration=0.5),
+            Training(batch_size=32),
+        ),
     },
 )
 """
@@ -43,13 +48,13 @@ recipe = Recipe(
     ("seconds", "expected"),
     [
         ([0.1] * 9, False),
-        ([0.1] * 10, True),  # two to warm up and eight
-        ([40.0, 40.0], False),  # slow, but none is after the warm-up
+        ([0.1] * 10, True),  # two of warm-up and eight
+        ([40.0, 40.0], False),  # slow, but both are warm-up
         ([40.0, 40.0, 40.0], True),
     ],
 )
 def test_slow_steps_are_measured_less_often(seconds, expected):
-    assert is_enough(seconds, 8) == expected
+    assert is_measured(seconds, 8) == expected
 
 
 def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
@@ -57,12 +62,12 @@ def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
     train = interactions_from([[1, 2, 3, 4, 5], [6, 7], [8, 9, 1]], 12)
     model = SASRec(max_length=4, embedding_dim=8)
     batch = next(iter(make_batches(train, model.examples(), BatchSettings(3, 1, num_pieces=STATIC), seed=1)))
-    given, seed = GivenStates(model.build(12), 3 * 4), tf.constant([1, 2], tf.int64)
+    fixed, seed = FixedStates(model.build(12), num_states=3 * 4), tf.constant([1, 2], tf.int64)
     with tf.GradientTape(persistent=True) as tape:
-        ours = make_objective(Softmax(), Negatives(), train)(given, batch, seed)
-        theirs = naive.naive_loss_of_batch(given, Softmax(), batch, 4, seed)
+        ours = make_objective(Softmax(), Negatives(), train)(fixed, batch, seed)
+        theirs = naive_batch_loss(fixed, Softmax(), batch, 4, seed)
     assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
-    scale = given.variables[0]
+    scale = fixed.variables[0]
     np.testing.assert_allclose(tape.gradient(ours, scale), tape.gradient(theirs, scale), atol=1e-6)
 
 
@@ -85,7 +90,7 @@ def test_every_number_is_there_and_makes_sense(tmp_path, monkeypatch, capfd):
 
 @pytest.mark.slow
 def test_growth_is_measured_at_every_size_and_drawn(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(growth, "SWEEPS", {"items": (50, 500), "length": (4, 8), "negatives": (1, 2)})
+    monkeypatch.setattr(sizes, "SWEEPS", {"items": (50, 500), "length": (4, 8), "negatives": (1, 2)})
     (tmp_path / "tiny.py").write_text(RECIPE)
     options = ["--json", "--steps", "1", "--growth", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["benchmark", str(tmp_path / "tiny.py"), *options])
@@ -104,33 +109,34 @@ def test_growth_is_measured_at_every_size_and_drawn(tmp_path, monkeypatch, capfd
 
 @pytest.mark.parametrize("growth_options", [[], ["--growth", "figures"]])
 def test_an_interrupted_benchmark_shows_what_it_has(growth_options, tmp_path, monkeypatch, capfd):
-    found = iter([{"step_seconds": 0.25, "peak_memory_gib": 1.0}])
+    measurements = iter([{"step_seconds": 0.25, "peak_memory_gib": 1.0}])
 
-    def measured(options, is_naive=False):
-        for values in found:
+    def run_measurement(*arguments, **options):
+        for values in measurements:
             return values
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(benchmark, "_measured", measured)
+    monkeypatch.setattr(bench, "run_measurement", run_measurement)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.py").write_text(RECIPE)
     monkeypatch.setattr("sys.argv", ["benchmark", "tiny.py", "--only", "gSASRec", *growth_options])
     assert benchmark.run_command(benchmark.main) == 130
     assert "0.250" in capfd.readouterr().out
-    assert not (tmp_path / "figures").exists()  # half a figure would look like a whole one
+    assert not (tmp_path / "figures").exists()  # an incomplete figure would look complete
 
 
-def test_a_size_changes_one_thing_of_the_model():
-    trained = Trained(SASRec(16, 8, 1), GBCE(4, 0.5), Training(batch_size=32))
+def test_a_size_changes_one_setting_of_the_model():
+    architecture = SASRec(max_length=16, embedding_dim=8, num_blocks=1)
+    trained = Trained(architecture, GBCE(num_negatives=4, calibration=0.5), Training(batch_size=32))
     for size, expected in (
-        (growth.Size("items", 300), (300, 16, 4)),
-        (growth.Size("length", 5), (10_000, 5, 4)),
-        (growth.Size("negatives", 9), (10_000, 16, 9)),
+        (Size("items", 300), (300, 16, 4)),
+        (Size("length", 5), (10_000, 5, 4)),
+        (Size("negatives", 9), (10_000, 16, 9)),
     ):
-        changed, data = size.applied(trained)
+        changed, data = size.apply(trained)
         assert (data.num_items, changed.model.max_length, changed.loss.num_negatives) == expected
         assert set(data.lengths) == {expected[1] + 1} and data.num_users == 64
-    assert [size.varied for size in growth.sizes_for(Trained(SASRec(), Softmax(), Training()))].count("negatives") == 0
+    assert {size.varied for size in applicable_sizes(Trained(SASRec(), Softmax(), Training()))} == {"items", "length"}
 
 
 def test_unknown_models_are_refused(tmp_path, monkeypatch, capfd):

@@ -1,0 +1,128 @@
+"""Benchmarks the models of a recipe, each measurement in a process of its own, and prints the results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from aprec_like.datasets.download import default_data_dir
+from aprec_like.errors import InputError
+from aprec_like.recipe import Recipe, Trained, load_recipe
+from aprec_like.types import Json
+from evaluation.benchmarking.measurements import KINDS
+from evaluation.benchmarking.setup import Measurement
+from evaluation.benchmarking.sizes import applicable_sizes
+from evaluation.benchmarking.tables import add_ratios, benchmark_table, growth_table
+from evaluation.cli import DONE, FAILED
+from evaluation.figures.growth import Growth, draw_growth
+from evaluation.figures.style import save_figure
+from evaluation.results.files import write_text
+from evaluation.running.worker import worker_environment
+from evaluation.table import Table, as_markdown, as_text
+
+MEMORY_NAMES = {"step": "peak_memory_gib", "ranking": "ranking_memory_gib"}
+"""Names of the peak memory in the results, by kind of measurement; that of other kinds is left out."""
+
+
+def benchmark(arguments: argparse.Namespace) -> int:
+    """Make the measurements that the arguments of `evaluation.benchmark` ask for; returns the exit code."""
+    recipe = load_recipe(arguments.recipe)
+    if unknown := [name for name in arguments.only or [] if name not in recipe.models]:
+        raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
+    names = arguments.only or list(recipe.models)
+    load_average = [round(value, 2) for value in os.getloadavg()]
+    if arguments.growth:
+        return _benchmark_growth(recipe, names, arguments, load_average)
+    return _benchmark_models(names, arguments, load_average)
+
+
+def _benchmark_models(names: Sequence[str], arguments: argparse.Namespace, load_average: list[float]) -> int:
+    """Make all measurements of the models and print them, after an interrupt those that are finished."""
+    data_dir = arguments.data or default_data_dir()
+    models: dict[str, Measurement] = {}
+    has_failed = False
+    try:
+        for name in names:
+            models[name] = {}
+            for kind in KINDS:
+                print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
+                options = {"data": str(data_dir), "kind": kind}
+                values = run_measurement(arguments, name, options, is_naive=kind.startswith("naive"))
+                if values is None:
+                    has_failed = True
+                    continue
+                memory = values.pop("peak_memory_gib", None)
+                models[name] |= values
+                if memory is not None and kind in MEMORY_NAMES:
+                    models[name][MEMORY_NAMES[kind]] = memory
+            add_ratios(models[name])
+    finally:
+        if models:
+            _show(models, benchmark_table(models), load_average, is_json=arguments.json)
+    return FAILED if has_failed else DONE
+
+
+def _benchmark_growth(
+    recipe: Recipe, names: Sequence[str], arguments: argparse.Namespace, load_average: list[float]
+) -> int:
+    """Measure a step of every trained model at all sizes and print, draw and tabulate the results.
+
+    After an interrupt the finished measurements are printed, but no files are written.
+    """
+    models = {name: model for name, model in recipe.models.items() if name in names and isinstance(model, Trained)}
+    if not models:
+        raise InputError(f"{arguments.recipe}: {', '.join(names)}: only trained models have steps to measure")
+    growth: Growth = {}
+    has_failed = False
+    try:
+        for name, model in models.items():
+            growth[name] = {}
+            for size in applicable_sizes(model):
+                print(f"{name}: {size.value:,} {size.varied}", file=sys.stderr, flush=True)
+                values = run_measurement(arguments, name, {"size": [size.varied, size.value]})
+                if values is None:
+                    has_failed = True
+                    continue
+                growth[name].setdefault(size.varied, {})[size.value] = values
+        if any(growth.values()):
+            _write_growth(growth, arguments.growth)
+    finally:
+        _show(growth, growth_table(growth), load_average, is_json=arguments.json)
+    return FAILED if has_failed else DONE
+
+
+def run_measurement(
+    arguments: argparse.Namespace, name: str, options: Json, is_naive: bool = False
+) -> Measurement | None:
+    """Make one measurement in a process of its own; returns `None` if it failed.
+
+    Naive code runs as a plain script would, without the allocator settings of a run.
+    """
+    options = {"recipe": str(arguments.recipe), "model": name, "steps": arguments.steps} | options
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation.benchmarking.worker", json.dumps(options)],
+        stdout=subprocess.PIPE,
+        env=os.environ.copy() if is_naive else worker_environment(os.environ),
+        check=False,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def _write_growth(growth: Growth, folder: Path) -> None:
+    figure = draw_growth(growth)
+    for suffix in ("pdf", "png"):
+        save_figure(figure, folder / f"growth.{suffix}")
+    write_text(folder / "growth.md", as_markdown(growth_table(growth)))
+
+
+def _show(models: Mapping[str, object], table: Table, load_average: list[float], is_json: bool) -> None:
+    if is_json:
+        print(json.dumps({"models": models, "load_average": load_average}, indent=2))
+    else:
+        print(as_text(table), end="")
+        print(f"\nload average before: {', '.join(map(str, load_average))}")
