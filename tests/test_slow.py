@@ -90,7 +90,7 @@ def test_the_fast_step_learns_as_the_naive_one_does_over_five_seeds(monkeypatch)
 
     def naive_make_step(network, objective, optimizer, seed, batch_spec, jit_compile=False):
         step = naive.make_naive_step(network, trained.loss, num_items, optimizer)
-        return lambda batch, number: step(*naive.padded(batch, length), number)
+        return lambda batch, number: step(*naive.pad_batch(batch, length), number)
 
     values = {}
     for name, make in (("fast", training.make_step), ("naive", naive_make_step)):

@@ -109,7 +109,7 @@ def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
         value = make_objective(loss, Negatives(), train)(network, batch, seed)
     fast = tape.gradient(value, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 
-    inputs, targets = naive.padded(batch, 32)
+    inputs, targets = naive.pad_batch(batch, 32)
     negatives = None
     if not isinstance(loss, Softmax):
         sampler = Negatives().sampler(train, loss.num_negatives)
