@@ -1,4 +1,4 @@
-"""What all commands share: one line instead of a traceback, and the exit codes."""
+"""Shared parts of the commands: exit codes, errors as one line instead of a traceback, import of TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXIT_CODES = (
 
 
 class Interrupted(BaseException):
-    """A signal asks the command to leave, with this exit code and a line on standard error."""
+    """Raised when a signal requests an exit, with the exit code and a line for standard error."""
 
     def __init__(self, code: int = INTERRUPTED, message: str = "interrupted") -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class Interrupted(BaseException):
 
 
 def run_command(main: Callable[[], int]) -> int:
-    """Run a command; wrong input ends in one line on standard error."""
+    """Run a command and return its exit code; wrong input prints one line on standard error."""
     try:
         return main()
     except InputError as error:
@@ -43,14 +43,14 @@ def run_command(main: Callable[[], int]) -> int:
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow without what its C++ core says of the machine on standard error."""
+    """Import TensorFlow without the messages of its C++ core about the machine on standard error."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    stderr, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)
     try:
         import tensorflow  # noqa: F401
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(devnull)

@@ -24,7 +24,7 @@ LEVELS = (
     ("evaluation/figures",),
     ("evaluation/page",),
     ("evaluation/running", "evaluation/benchmarking"),
-    ("evaluation: benchmark compare data datasheet parity parity_vectors recommend report run",),
+    ("evaluation: benchmark compare data datasheet parity parity_vectors recommend recommendations report run",),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""
 

@@ -1,1 +1,1 @@
-"""Results folders: writing, reading and verifying them; the only code that knows their file names."""
+"""Results folders: writes, reads and verifies their files; the only package that knows the file names."""

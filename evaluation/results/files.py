@@ -1,6 +1,6 @@
-"""Reading and writing the kinds of files that results are made of: JSON, tables, texts, figures.
+"""Reads and writes the file formats of a results folder: JSON, Parquet, text, figures.
 
-Each is written whole or not at all, and whatever is wrong with one that is read is an `InputError`.
+Writes are atomic; reading a missing or damaged file raises `InputError`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHECKSUM = "checksum"
 
 
 def read_json(path: Path) -> Json:
-    """The object in a JSON file."""
+    """Read a JSON object."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -34,25 +34,25 @@ def read_json(path: Path) -> Json:
 
 
 def write_json(path: Path, value: Json) -> None:
-    """Write an object as JSON; numbers unrounded."""
+    """Write a JSON object; numbers are not rounded."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json_with_checksum(path: Path) -> Json:
-    """The object in a JSON file that `write_json_with_checksum` wrote."""
+    """Read a JSON object that `write_json_with_checksum` wrote, and verify its checksum."""
     value = read_json(path)
     if value.pop(CHECKSUM, None) != _checksum(value):
-        raise InputError(f"{path}: is damaged: its content has not the checksum that it names")
+        raise InputError(f"{path}: is damaged: its checksum does not match its content")
     return value
 
 
 def write_json_with_checksum(path: Path, value: Json) -> None:
-    """Write an object as JSON with a checksum of itself."""
+    """Write a JSON object with a checksum of its other entries."""
     write_json(path, value | {CHECKSUM: _checksum(value)})
 
 
 def _checksum(value: Json) -> str:
-    """Sha256 of what an object says, however it is laid out."""
+    """Return the sha256 of an object's content, independent of order and layout."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -68,19 +68,19 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_figure(path: Path, save: Callable[[Path], None]) -> None:
-    """Write a figure that `save` draws into a file."""
+    """Write a figure; `save` writes it to the path that it gets."""
     with atomic_write(path) as part:
         save(part)
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table."""
+    """Write a table as Parquet."""
     with atomic_write(path) as part:
         frame.to_parquet(part, index=False)
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """A table."""
+    """Read a Parquet table."""
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError, pa.ArrowException) as error:

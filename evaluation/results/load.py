@@ -70,6 +70,11 @@ class LoadedRuns:
     remarks: list[str]
     folders: tuple[RunFolder, ...]
 
+    @property
+    def tested_models(self) -> list[ModelResults]:
+        """All models but the oracle of simulated data, which no test includes."""
+        return [model for model in self.models if not model.is_oracle]
+
     def find(self, name: str) -> ModelResults:
         """Return the model of this name; raises `InputError` if there is none."""
         check_is_finished(name, [model.name for model in self.models], self.title)

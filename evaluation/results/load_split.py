@@ -1,4 +1,4 @@
-"""From recipe.json back to settings and data, through classes known here: no code of a results folder is ever run."""
+"""Loads and splits the data of a run again, from the settings in recipe.json; no code of a results folder is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluation.results.store import RunFolder
 
 
 def load_split(run: RunFolder, data_dir: Path) -> Split:
-    """The data of a run, split as it was; raises `InputError` where it can't be had or is not the same."""
+    """Load and split the data of a run; raises `InputError` if it is not on disk, or not the same data."""
     settings, description = run.read_recipe(), run.read_dataset()
     dataset = restore(settings["dataset"], DATA_CLASSES)
     if not isinstance(dataset, Dataset) or not dataset.is_on_disk(data_dir):
@@ -22,5 +22,5 @@ def load_split(run: RunFolder, data_dir: Path) -> Split:
     interactions = apply_filters(dataset.load(data_dir), restore(settings["filters"], DATA_CLASSES))
     split: Split = restore(settings["split"], DATA_CLASSES).split(interactions)
     if (interactions.digest(), split.digest()) != (description["sha256"], description["split"]["digest"]):
-        raise InputError(f"{run.path}: was made with other data than is read now, or with another version")
+        raise InputError(f"{run.path}: was made with different data, or by a different version")
     return split

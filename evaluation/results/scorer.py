@@ -1,4 +1,4 @@
-"""A finished model as a scorer again, from what its folder holds."""
+"""Loads a finished model of a results folder as a scorer."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.recipe_classes import recipe_classes
 from aprec_like.settings import restore
 from evaluation.results.load_split import load_split
-from evaluation.results.store import WEIGHTS, ModelFolder, RunFolder, check_is_finished
+from evaluation.results.store import WEIGHTS, RunFolder, check_is_finished
 
 
-def finished_folder(run: RunFolder, name: str, seed: int | None = None) -> ModelFolder:
-    """The folder of a finished model; by default that of its first seed."""
+def find_finished_model(run: RunFolder, name: str, seed: int | None = None) -> int:
+    """Return the seed of a finished model: the given one, or its first; raises `InputError` if it is not finished."""
     finished = [(found, number) for found, number, folder in run.models() if folder.is_finished()]
     seeds = [number for found, number in finished if found == name]
     check_is_finished(name, [found for found, _ in finished], run.path)
     if seed is not None and seed not in seeds:
         raise InputError(f"{run.path}: {name} is finished with the seeds {', '.join(map(str, seeds))}, not with {seed}")
-    return run.model(name, seeds[0] if seed is None else seed)
+    return seeds[0] if seed is None else seed
 
 
 def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> Scorer:
-    """The scorer of a finished model for any history; raises `InputError` where the folder does not allow one.
+    """Load a finished model as a scorer of any history; raises `InputError` if files are missing or damaged.
 
-    Networks are built from recipe.json and get their stored weights; Popularity is in items.parquet; other counting
-    models are fitted again, for which the data must be on disk.
+    Networks are built from recipe.json and load the stored weights; Popularity uses the counts in items.parquet; other
+    counting models are fitted again, for which the data must be on disk.
     """
-    folder = finished_folder(run, name, seed)
+    folder = run.model(name, find_finished_model(run, name, seed))
     settings, items = run.read_recipe()["models"][name], run.read_items()
     if settings["class"] == "Trained":
         model = restore(settings["model"], recipe_classes())
         if isinstance(model, MatrixFactorisation):
-            raise InputError(f"{name} is a matrix factorisation, which knows only its own users: it can't be asked")
+            raise InputError(f"{name} is a matrix factorisation, which knows only its own users, no new histories")
         return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.verified(WEIGHTS)))
     model = restore(settings, recipe_classes())
     if isinstance(model, Popularity):
@@ -46,8 +46,8 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     return model.fit(load_split(run, data_dir).test.known)
 
 
-def _load_network(model: NeuralModel, num_items: int, has_offset: bool, weights: Path) -> models.Network:
-    network = model.build(num_items, logit_bias=0.0 if has_offset else None)
+def _load_network(model: NeuralModel, num_items: int, prior_start: bool, weights: Path) -> models.Network:
+    network = model.build(num_items, logit_bias=0.0 if prior_start else None)
     try:
         network.load_weights(weights)
     except (OSError, ValueError, KeyError) as error:

@@ -1,8 +1,7 @@
-"""A results folder: the only code that knows the names of its files.
+"""Results folders: the only module that knows their file names.
 
-Files are written whole or not at all, so that a reader or a restart never meets half a file. What is read is verified:
-JSON files hold a checksum of themselves and pin the other files by their sha256: status.json those of a finished model,
-dataset.json the cases and the catalogue.
+Writes are atomic, so that readers and restarts never see partial files. Reads are verified: JSON files hold a checksum
+of their content, status.json the sha256 of the files of a finished model, dataset.json that of cases and items.
 """
 
 from __future__ import annotations
@@ -32,110 +31,111 @@ from evaluation.results.files import (
 
 MAX_NAME_BYTES = 200
 WEIGHTS = "checkpoint/best.weights.h5"
-PINNED_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", WEIGHTS)
-PINNED_BY_DATASET = ("cases.parquet", "items.parquet")
-OWN_NAMES = {
-    "recipe.py", "recipe.json", "dataset.json", "environment.json", *PINNED_BY_DATASET, "table.md", "table.tex",
+MODEL_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", WEIGHTS)
+"""Files with their sha256 in status.json."""
+DATASET_FILES = ("cases.parquet", "items.parquet")
+"""Files with their sha256 in dataset.json."""
+RESERVED_NAMES = {
+    "recipe.py", "recipe.json", "dataset.json", "environment.json", *DATASET_FILES, "table.md", "table.tex",
     "table.csv", "significance.csv", "figures", "report.html",
 }  # fmt: skip
-"""What a run calls its own; no model's folder may be called so."""
+"""Names of files in a run's folder, which no model's folder may have."""
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """The results of one model with one seed."""
+    """Results folder of one model with one seed."""
 
     path: Path
 
     @property
     def log_path(self) -> Path:
-        """Where the model's process writes its log."""
+        """Log file of the model's worker."""
         return self.path / "log.txt"
 
     @property
     def weights_path(self) -> Path:
-        """The weights of the best epoch."""
+        """Weights of the best epoch."""
         return self.path / WEIGHTS
 
     @property
     def checkpoint_path(self) -> Path:
-        """The folder from which training goes on."""
+        """Folder of checkpoints."""
         return self.weights_path.parent
 
     def status(self) -> Json:
-        """What became of the model; state `none` if it was never started. Raises `InputError` if it is damaged."""
+        """Read status.json, verified; the state is `none` if the model was never started."""
         path = self.path / "status.json"
         return read_json_with_checksum(path) if path.exists() else {"state": "none"}
 
     def is_finished(self) -> bool:
-        """Whether the model's results are complete."""
+        """Return whether the model's results are complete."""
         return self.status().get("state") == "finished"
 
     def write_status(self, state: str, **details: Any) -> None:
-        """Say what became of the model."""
+        """Write the model's state (running, interrupted, failed or finished) with details."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_json_with_checksum(self.path / "status.json", {"state": state, "at": now, **details})
 
     def remove(self) -> None:
-        """Remove everything, so that the model counts as never started."""
+        """Remove the folder."""
         with storage_errors(self.path):
-            (self.path / "status.json").unlink(missing_ok=True)  # first: what is finished must be whole
+            (self.path / "status.json").unlink(missing_ok=True)  # first, so that a finished model is always complete
         remove_folder(self.path)
 
     def write_history(self, history: pd.DataFrame) -> None:
-        """Write one row per epoch."""
+        """Write history.csv: one row per epoch."""
         write_text(self.path / "history.csv", history.to_csv(index=False, lineterminator="\n"))
 
     def write_metrics(self, metrics: Json) -> None:
-        """Write the means."""
+        """Write metrics.json: means over users."""
         write_json(self.path / "metrics.json", metrics)
 
     def write_per_user(self, frame: pd.DataFrame) -> None:
-        """Write one row per user."""
+        """Write per_user.parquet: one row per test user."""
         write_parquet(self.path / "per_user.parquet", frame)
 
     def write_top_items(self, frame: pd.DataFrame) -> None:
-        """Write the best items of every user."""
+        """Write top_items.parquet: one row per test user and position."""
         write_parquet(self.path / "top_items.parquet", frame)
 
     def write_weights(self, save: Callable[[Path], None]) -> None:
-        """Write the weights of the best epoch, which `save` puts into a file."""
+        """Write the weights of the best epoch; `save` writes them to the path that it gets."""
         with atomic_write(self.weights_path) as part:
             save(part)
 
     def finish(self, **details: Any) -> None:
-        """Mark the model as finished, and pin its files."""
-        pins = {name: sha256_of(self.path / name) for name in PINNED_FILES if (self.path / name).exists()}
-        self.write_status("finished", **details, sha256=pins)
+        """Mark the model as finished, with the sha256 of its files."""
+        self.write_status("finished", **details, sha256=_digests(self.path, MODEL_FILES))
 
     def read_metrics(self) -> Json:
-        """The means of a finished model."""
+        """Read metrics.json of a finished model."""
         return read_json(self.verified("metrics.json"))
 
     def read_per_user(self) -> pd.DataFrame:
-        """The per-user values of a finished model."""
+        """Read per_user.parquet of a finished model."""
         return read_parquet(self.verified("per_user.parquet"))
 
     def read_top_items(self) -> pd.DataFrame:
-        """The best items of every user of a finished model."""
+        """Read top_items.parquet of a finished model."""
         return read_parquet(self.verified("top_items.parquet"))
 
     def read_history(self) -> pd.DataFrame:
-        """One row per epoch of a finished model; none for a model that only counts."""
+        """Read history.csv of a finished model; no rows for a counting model."""
         return pd.read_csv(self.verified("history.csv"))
 
     def verified(self, name: str) -> Path:
-        """The path of a file of a finished model, which is what the run wrote."""
+        """Return the path of a file of a finished model, after checking its sha256."""
         path = self.path / name
-        pinned = self.status().get("sha256", {}).get(name)
-        if not path.is_file() or pinned != sha256_of(path):
-            raise InputError(f"{path}: is missing or not what the run wrote; train the model again with --fresh --only")
+        expected = self.status().get("sha256", {}).get(name)
+        if not path.is_file() or expected != sha256_of(path):
+            raise InputError(f"{path}: is missing or was changed after the run; train again with --fresh --only")
         return path
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The results of one recipe."""
+    """Results folder of a run: one recipe with all its models."""
 
     path: Path
 
@@ -145,11 +145,11 @@ class RunFolder:
         return self.path / ".lock"
 
     def model(self, name: str, seed: int) -> ModelFolder:
-        """The folder of one model and seed."""
+        """Return the folder of a model and seed."""
         return ModelFolder(self.path / encode_name(name) / f"seed_{seed}")
 
     def models(self) -> Iterator[tuple[str, int, ModelFolder]]:
-        """Name, seed and folder of everything that was started, by name and seed."""
+        """Yield name, seed and folder of every model that was started, sorted by name and seed."""
         found = []
         for path in self.path.glob("*/seed_*/status.json"):
             seed = path.parent.name.removeprefix("seed_")
@@ -165,69 +165,75 @@ class RunFolder:
         return read_json_with_checksum(path)
 
     def write_recipe(self, source: bytes, settings: Json) -> None:
-        """Keep the recipe as written and as understood."""
+        """Write recipe.py, the recipe's source, and recipe.json, its settings."""
         write_bytes(self.path / "recipe.py", source)
         write_json_with_checksum(self.path / "recipe.json", settings)
 
     def read_dataset(self) -> Json:
-        """The numbers and digests of the data."""
+        """Read dataset.json: sizes and digests of the data."""
         return read_json_with_checksum(self.path / "dataset.json")
 
     def write_dataset(self, description: Json) -> None:
-        """Keep the numbers and digests of the data, and pin the cases and the catalogue, which are there already."""
-        pins = {name: sha256_of(self.path / name) for name in PINNED_BY_DATASET if (self.path / name).exists()}
-        write_json_with_checksum(self.path / "dataset.json", description | {"files": pins})
+        """Write dataset.json, with the sha256 of cases and items, which must be written before."""
+        write_json_with_checksum(
+            self.path / "dataset.json", description | {"files": _digests(self.path, DATASET_FILES)}
+        )
 
     def write_cases(self, frame: pd.DataFrame) -> None:
-        """Keep who is asked for what, and what these users are like."""
+        """Write cases.parquet: one row per test user, with the target and properties of both."""
         write_parquet(self.path / "cases.parquet", frame)
 
     def read_cases(self) -> pd.DataFrame:
-        """What the test users are like."""
-        return self._read_pinned("cases.parquet")
+        """Read cases.parquet."""
+        return self._read_verified("cases.parquet")
 
     def write_items(self, frame: pd.DataFrame) -> None:
-        """Keep the catalogue: ids, how often each item occurs before the targets, and titles."""
+        """Write items.parquet: the catalogue's ids, counts of interactions before the targets, and titles."""
         write_parquet(self.path / "items.parquet", frame)
 
     def read_items(self) -> pd.DataFrame:
-        """The catalogue."""
-        return self._read_pinned("items.parquet")
+        """Read items.parquet."""
+        return self._read_verified("items.parquet")
 
-    def _read_pinned(self, name: str) -> pd.DataFrame:
+    def _read_verified(self, name: str) -> pd.DataFrame:
         path = self.path / name
         if not path.exists():
-            raise InputError(f"{self.path}: has no {name} (published folders may leave it out); a new run has")
+            raise InputError(f"{self.path}: has no {name} (published folders may leave it out); a new run writes it")
         if self.read_dataset().get("files", {}).get(name) != sha256_of(path):
-            raise InputError(f"{path}: is not what the run wrote; the command that made the run writes it again")
+            raise InputError(f"{path}: was changed after the run; the same run command writes it again")
         return read_parquet(path)
 
     def write_environment(self, description: Json) -> None:
-        """Keep what the run was made with."""
+        """Write environment.json: versions and hardware."""
         write_json_with_checksum(self.path / "environment.json", description)
 
     def read_environment(self) -> Json:
-        """What the run was made with."""
+        """Read environment.json."""
         return read_json_with_checksum(self.path / "environment.json")
 
     @property
     def figures_path(self) -> Path:
-        """The folder of figures."""
+        """Folder of figures."""
         return self.path / "figures"
 
     @property
     def report_path(self) -> Path:
-        """The page that shows the run."""
+        """HTML page of the run."""
         return self.path / "report.html"
 
     def write_report(self, page: str) -> None:
-        """Write the page that shows the run."""
+        """Write the HTML page of the run."""
         write_text(self.report_path, page)
 
     def write_tables(self, tables: dict[str, str]) -> None:
-        """Write the files of tables, by name."""
+        """Write tables, given as text by file name."""
         for name, text in tables.items():
             write_text(self.path / name, text)
+
+
+def _digests(folder: Path, names: Iterable[str]) -> Json:
+    """Return the sha256 of the files that exist, by name."""
+    return {name: sha256_of(folder / name) for name in names if (folder / name).exists()}
 
 
 def check_is_finished(name: str, finished: Sequence[str], run: object) -> None:
@@ -238,12 +244,12 @@ def check_is_finished(name: str, finished: Sequence[str], run: object) -> None:
 
 
 def encode_name(name: str) -> str:
-    """The name of a model or recipe as the name of a folder: odd characters and leading dots percent-encoded.
+    """Return the folder name of a model or recipe: special characters and leading dots are percent-encoded.
 
-    A name that a run needs for itself, such as table.md, has its first letter encoded.
+    The first letter of a reserved name, such as table.md, is encoded too.
     """
     encoded = quote(name, safe=" ()+,=@")
-    if encoded.startswith(".") or encoded.casefold() in OWN_NAMES:
+    if encoded.startswith(".") or encoded.casefold() in RESERVED_NAMES:
         encoded = f"%{ord(encoded[0]):02X}{encoded[1:]}"
     if len(encoded) > MAX_NAME_BYTES:
         raise InputError(
@@ -253,7 +259,7 @@ def encode_name(name: str) -> str:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Models of a run must have folders of their own, also where a file system knows no upper and lower case."""
+    """Check that the folders of models are distinct, on case-insensitive file systems too."""
     found: dict[str, str] = {}
     for name in names:
         other = found.setdefault(encode_name(name).casefold(), name)

@@ -1,4 +1,4 @@
-"""Results of other tools, and ours for other tools: TREC runs and qrels, CSV rankings, per-user metrics."""
+"""Imports results of other tools (TREC runs, CSV rankings, per-user metrics); exports TREC runs and qrels."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ TREC_COLUMNS = ["user", "q0", "item", "rank", "score", "tag"]
 
 
 def import_results(path: Path, runs: LoadedRuns) -> ModelResults:
-    """A model's results from a file of rankings or of per-user metrics; raises `InputError` where it does not fit.
+    """Import a model's results from a file of rankings or per-user metrics, for the same users as loaded runs.
 
     TREC run:        user Q0 item rank score tag, separated by white space; `.run`, `.trec` or `.txt`.
     CSV rankings:    columns user, item and score (higher is better) or rank (1 is the best).
     CSV or Parquet of metrics: a column user and one column for every metric.
+
+    Raises `InputError` if the file has another format, or other users.
     """
     frame = _read(path)
     name = unquote(frame["tag"].iloc[0]) if "tag" in frame and frame["tag"].nunique() == 1 else path.name.split(".")[0]
@@ -47,31 +49,38 @@ def import_results(path: Path, runs: LoadedRuns) -> ModelResults:
 
 
 def export_results(runs: LoadedRuns, folder: Path) -> list[Path]:
-    """Our rankings as TREC runs, one per model and seed, and the targets as qrels."""
+    """Write the top items as TREC runs, one per model and seed, and the targets as qrels; returns the paths."""
     written = []
     cases = runs.cases
-    qrels = pd.DataFrame({"user": _words(cases["user"]), "zero": 0, "item": _words(cases["target"]), "relevance": 1})
-    written.append(_write_words(folder / "qrels.txt", qrels))
+    qrels = pd.DataFrame(
+        {
+            "user": _as_ids(cases["user"]),
+            "zero": 0,
+            "item": _as_ids(cases["target"]),
+            "relevance": 1,
+        }
+    )
+    written.append(_write_trec(folder / "qrels.txt", qrels))
     for model in runs.models:
         for seed, results in zip(model.seeds, model.folders, strict=True):
             tag = encode_name(model.name if len(model.seeds) == 1 else f"{model.name}-{seed}")
             top = results.read_top_items()
             run = pd.DataFrame(
                 {
-                    "user": _words(top["user"]),
+                    "user": _as_ids(top["user"]),
                     "q0": "Q0",
-                    "item": _words(top["item"]),
+                    "item": _as_ids(top["item"]),
                     "rank": top["position"],
                     "score": top["score"].map("{:.9g}".format),
                     "tag": tag.replace(" ", "%20"),
                 }
             )
-            written.append(_write_words(folder / f"{tag}.run", run))
+            written.append(_write_trec(folder / f"{tag}.run", run))
     return written
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """A table of texts (rankings) or of metrics; users and items as texts."""
+    """Read rankings or metrics; ids of users and items are strings."""
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path).astype({"user": str})
@@ -86,7 +95,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _check_users(path: Path, received: set[str], expected: set[str]) -> None:
-    """Everyone who was tested must be there, and nobody else."""
+    """Check that the users of a file are exactly the test users."""
     for difference, problem in ((expected - received, "lacks"), (received - expected, "has others than")):
         if difference:
             example = min(difference)
@@ -94,25 +103,23 @@ def _check_users(path: Path, received: set[str], expected: set[str]) -> None:
 
 
 def _target_ranks(path: Path, frame: pd.DataFrame, users: pd.Series, targets: pd.Series) -> Array:
-    """(users,) the rank of the target in each user's list, ties half-way; infinite where it is not in the list."""
+    """Return the target's rank in each user's list, (users,); ties count half, infinite if it is not in the list."""
     if frame.duplicated(["user", "item"]).any():
         row = frame[frame.duplicated(["user", "item"])].iloc[0]
         raise InputError(
             f"{path}: must have an item once per user. Received: user {row['user']}, item {row['item']} twice"
         )
-    place = "score" if "score" in frame else "rank"
-    if place not in frame:
+    order = "score" if "score" in frame else "rank"
+    if order not in frame:
         raise InputError(f"{path}: rankings need a column score or rank. Received: {', '.join(frame.columns)}")
-    # Lower is better from here on.
-    keys = _numbers(path, frame[place]).to_numpy() * (-1 if place == "score" else 1)
+    keys = _numbers(path, frame[order]).to_numpy() * (-1 if order == "score" else 1)  # lower is better
     codes = pd.Index(users).get_indexer(frame["user"])
     is_target = frame["item"].to_numpy() == targets.to_numpy()[codes]
-    of_target = np.full(len(users), np.nan)
-    of_target[codes[is_target]] = keys[is_target]
-    at_target = of_target[codes]
-    better = np.bincount(codes, keys < at_target, len(users))
-    equal = np.bincount(codes, keys == at_target, len(users))
-    return np.where(np.isnan(of_target), np.inf, better + (equal + 1) / 2)
+    target_keys = np.full(len(users), np.nan)
+    target_keys[codes[is_target]] = keys[is_target]
+    num_better = np.bincount(codes, keys < target_keys[codes], len(users))
+    num_equal = np.bincount(codes, keys == target_keys[codes], len(users))
+    return np.where(np.isnan(target_keys), np.inf, num_better + (num_equal + 1) / 2)
 
 
 def _numbers(path: Path, column: pd.Series) -> pd.Series:
@@ -127,14 +134,14 @@ def _first_repeated(frame: pd.DataFrame) -> str:
     return str(frame.loc[frame["user"].duplicated(), "user"].iloc[0])
 
 
-def _words(ids: pd.Series) -> pd.Series:
+def _as_ids(ids: pd.Series) -> pd.Series:
     texts = ids.astype(str)
     if texts.str.contains(r"\s").any() or (texts == "").any():
         example = texts[texts.str.contains(r"\s") | (texts == "")].iloc[0]
-        raise InputError(f"an id with white space can't stand in a TREC file. Received: {example!r}")
+        raise InputError(f"ids in a TREC file must not contain white space. Received: {example!r}")
     return texts
 
 
-def _write_words(path: Path, frame: pd.DataFrame) -> Path:
+def _write_trec(path: Path, frame: pd.DataFrame) -> Path:
     write_text(path, frame.to_csv(sep=" ", header=False, index=False, lineterminator="\n", quoting=3))
     return path

@@ -1,1 +1,1 @@
-"""Running a recipe: checks, one process per model and seed, progress, signals."""
+"""Runs recipes: preflight checks, one worker process per model and seed, progress, signals."""

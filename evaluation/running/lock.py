@@ -1,7 +1,7 @@
 """Lock of a results folder: one run command writes to it at a time, together with its workers.
 
 Not `filelock`: its release unlocks the file for all processes that share the descriptor, while here a folder stays
-locked until the last worker, which inherits the descriptor, is gone. It also has no public descriptor, does not name the
+locked until the last worker, which inherits the descriptor, is gone. Its descriptor is not public, it does not name the
 holder, and without `flock` it falls back to a lock by existence, which a killed run would leave behind.
 """
 

@@ -1,4 +1,4 @@
-"""Shrinking a recipe to seconds, to see that everything in it runs."""
+"""Smoke runs: shrinks a recipe so that it runs in seconds."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ LIMITS = {
     "num_users": 1_000,
     "num_items": 5_000,
 }
-"""The largest value that a setting of this name keeps."""
+"""Maximum of the settings of these names."""
 
-MAX_ITEMS_SIMULATED = 2_000
-MAX_LENGTH_SIMULATED = 200
+MAX_SIMULATED_ITEMS = 2_000
+MAX_SIMULATED_LENGTH = 200
 
 
 def shrink(recipe: Recipe, data_dir: Path) -> Recipe:
-    """The same recipe on fewer users, with short sequences and a few steps of training.
+    """Return the recipe with fewer users, short sequences and a few training steps.
 
-    Data that is not on disk is not fetched: simulated data of its kind stands in for it.
+    Data that is not on disk is not downloaded but replaced by simulated data of similar shape.
     """
-    small = _limited(recipe)
+    small = _apply_limits(recipe)
     if not isinstance(recipe.dataset, Simulated):
         on_disk = recipe.dataset.is_on_disk(data_dir)
-        data = FirstUsers(recipe.dataset, recipe.filters) if on_disk else stand_in(recipe.dataset)
+        data = FirstUsers(recipe.dataset, recipe.filters) if on_disk else simulate_like(recipe.dataset)
         split = small.split if on_disk else LeaveOneOut(LIMITS["num_validation_users"])
         small = dataclasses.replace(small, dataset=data, filters=(), split=split)
     return dataclasses.replace(small, published={}, literature={})
 
 
-def stand_in(dataset: Dataset) -> Simulated:
-    """Simulated data with the lengths of a dataset, as far as they are known, and some of its items."""
+def simulate_like(dataset: Dataset) -> Simulated:
+    """Return simulated data with a dataset's mean sequence length and at most `MAX_SIMULATED_ITEMS` of its items."""
     sizes = dataset.publication.sizes if dataset.publication else None
     mean_length = sizes.interactions / sizes.users if sizes else 20.0
-    num_items = min(sizes.items if sizes else MAX_ITEMS_SIMULATED, MAX_ITEMS_SIMULATED)
-    longest = min(MAX_LENGTH_SIMULATED, num_items // 2)
+    num_items = min(sizes.items if sizes else MAX_SIMULATED_ITEMS, MAX_SIMULATED_ITEMS)
+    longest = min(MAX_SIMULATED_LENGTH, num_items // 2)
     lengths = Lengths(median=mean_length, spread=0.5, minimum=min(5, longest), maximum=longest)
     return Simulated(num_users=LIMITS["num_users"], num_items=num_items, num_types=min(8, num_items), lengths=lengths)
 
 
-def _limited(value: Any) -> Any:
-    """A copy of nested settings in which no number exceeds its limit."""
+def _apply_limits(value: Any) -> Any:
+    """Return a copy of nested settings in which no number exceeds its limit."""
     if isinstance(value, dict):
-        return {key: _limited(item) for key, item in value.items()}
+        return {key: _apply_limits(item) for key, item in value.items()}
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     changes = {}
     for field in dataclasses.fields(value):
         setting = getattr(value, field.name)
         is_number = field.name in LIMITS and setting is not None
-        limited = min(setting, LIMITS[field.name]) if is_number else _limited(setting)
+        limited = min(setting, LIMITS[field.name]) if is_number else _apply_limits(setting)
         if limited is not setting:
             changes[field.name] = limited
     return dataclasses.replace(value, **changes) if changes else value

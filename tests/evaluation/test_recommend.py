@@ -13,11 +13,12 @@ from aprec_like.losses import GBCE, Softmax
 from aprec_like.models import BERT4Rec, MarkovChain, Popularity, SASRec
 from aprec_like.ranking import NetworkScorer
 from aprec_like.recipe import MFBPR, Recipe, Trained
+from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import describe, restore
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
-from evaluation import recommend
-from evaluation.results.load_split import DATA_CLASSES, load_split
+from evaluation import recommend, recommendations
+from evaluation.results.load_split import load_split
 from evaluation.results.scorer import load_scorer
 from evaluation.results.store import RunFolder
 from evaluation.running.data_description import describe_data, describe_items
@@ -121,10 +122,10 @@ def test_what_can_not_be_answered_is_said_in_one_line(made, monkeypatch, capsys,
 
 def test_titles_are_found_in_any_case_and_without_their_year():
     catalogue = pd.DataFrame({"item": [1, 2, 3], "title": ["Toy Story (1995)", "Heat (1995)", "Heat (1986)"]})
-    assert recommend.find_items(catalogue, ["toy story", "3", "HEAT (1995)"]).tolist() == [0, 2, 1]
+    assert recommendations.find_items(catalogue, ["toy story", "3", "HEAT (1995)"]).tolist() == [0, 2, 1]
     untitled = catalogue[["item"]]
-    with pytest.raises(InputError, match="no item 'Heat'; ids are such as 1, 2, 3"):
-        recommend.find_items(untitled, ["Heat"])
+    with pytest.raises(InputError, match="no item 'Heat'; examples of ids: 1, 2, 3"):
+        recommendations.find_items(untitled, ["Heat"])
 
 
 def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_path):
@@ -142,7 +143,7 @@ def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_pa
     target.weights_path.parent.mkdir(parents=True)
     for weights in (run.model("gSASRec", 1).weights_path.read_bytes(), b"nothing"):
         target.weights_path.write_bytes(weights)
-        with pytest.raises(InputError, match="not what the run wrote"):
+        with pytest.raises(InputError, match="was changed after the run"):
             load_scorer(other, "gSASRec", None, folder)
         target.finish(seconds_to_best=0.0)
         with pytest.raises(InputError, match="are not the weights of SASRec"):

@@ -42,7 +42,7 @@ def test_a_finished_models_files_are_verified_on_reading(tmp_path):
     assert folder.is_finished()
     assert folder.read_per_user()["NDCG@10"].tolist() == [0.5]
     write_json(folder.path / "metrics.json", {"users": 2})
-    with pytest.raises(InputError, match="not what the run wrote"):
+    with pytest.raises(InputError, match="was changed after the run"):
         folder.read_metrics()
 
 
@@ -95,7 +95,7 @@ def test_cases_and_items_are_pinned_by_the_dataset(tmp_path):
     run.write_dataset({"users": 1})
     assert run.read_cases()["user"].tolist() == [1] and run.read_items()["item"].tolist() == [1, 2]
     run.write_items(pd.DataFrame({"item": [2, 1]}))
-    with pytest.raises(InputError, match=r"items\.parquet: is not what the run wrote"):
+    with pytest.raises(InputError, match=r"items\.parquet: was changed after the run"):
         run.read_items()
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from aprec_like.datasets import FirstUsers, MovieLens1M, Simulated
 from aprec_like.recipe import load_recipe
-from evaluation.running.smoke import shrink, stand_in
+from evaluation.running.smoke import shrink, simulate_like
 
 
 def test_settings_shrink_wherever_they_stand(tmp_path):
@@ -28,5 +28,5 @@ def test_data_on_disk_is_cut_and_other_data_is_simulated_in_its_likeness(tmp_pat
     assert isinstance(shrink(recipe, tmp_path).dataset, Simulated)
     (tmp_path / "ml-1m.txt").write_text("1 1\n")
     assert shrink(recipe, tmp_path).dataset == FirstUsers(MovieLens1M())
-    lengths = stand_in(MovieLens1M()).load(tmp_path).lengths
+    lengths = simulate_like(MovieLens1M()).load(tmp_path).lengths
     assert 100 < lengths.mean() < 200

@@ -1,0 +1,156 @@
+"""Recommendations of a finished model for a new history of items."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from aprec_like.datasets.download import default_data_dir
+from aprec_like.errors import InputError
+from aprec_like.interactions import Histories
+from aprec_like.models import Scorer
+from aprec_like.types import Array, Json
+from evaluation.analysis.calibration import probability_of
+from evaluation.cli import DONE
+from evaluation.results.scorer import find_finished_model, load_scorer
+from evaluation.results.store import RunFolder
+
+NUM_SUGGESTIONS = 5
+YEAR = re.compile(r"\s*\(\d{4}\)$")
+
+
+@dataclass(frozen=True)
+class RecommendOptions:
+    """The command line of `evaluation.recommend`.
+
+    Args:
+        run: results folder.
+        model: name of a finished model.
+        items: the history, oldest first: ids or titles.
+        k: number of items to recommend.
+        seed: training seed; `None` for the first finished one.
+        data: folder of data files; `None` for the default.
+        json: whether to print a JSON object instead of a table.
+    """
+
+    run: Path
+    model: str
+    items: list[str]
+    k: int
+    seed: int | None
+    data: Path | None
+    json: bool
+
+
+def print_recommendations(options: RecommendOptions) -> int:
+    """Print the recommendations of a model; returns the exit code."""
+    run = RunFolder(options.run)
+    settings, catalogue = run.read_recipe(), run.read_items()
+    history = find_items(catalogue, options.items)
+    seed = find_finished_model(run, options.model, options.seed)
+    scorer = load_scorer(run, options.model, seed, options.data or default_data_dir())
+    excluded = history if settings["evaluation"]["exclude_seen"] else history[:0]
+    items, scores, logsumexp = top_items(scorer, history, excluded, options.k)
+    to_probability = probability_of(settings["models"][options.model], len(catalogue))
+    probabilities = None if to_probability is None else to_probability(scores[None], np.array([logsumexp]))[0]
+    recommended = describe_items(catalogue, items, scores, probabilities)
+    known = describe_items(catalogue, history)
+    if options.json:
+        answer: Json = {"run": run.path.name, "model": options.model, "seed": seed}
+        answer |= {"history": known, "recommendations": recommended}
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        print(as_text(options.model, known, recommended))
+    return DONE
+
+
+def find_items(catalogue: pd.DataFrame, names: Sequence[str]) -> Array:
+    """Return the catalogue indices of items given by id or title, (n,); raises `InputError` for unknown ones.
+
+    Titles match in any case, and without their year if only one item matches.
+    """
+    ids = {str(item): index for index, item in enumerate(catalogue["item"])}
+    titles: dict[str, list[int]] = {}
+    if "title" in catalogue:
+        for index, title in enumerate(catalogue["title"].astype(str)):
+            for variant in {title.casefold(), YEAR.sub("", title.casefold())}:
+                titles.setdefault(variant, []).append(index)
+
+    def find(name: str) -> int:
+        if name in ids:
+            return ids[name]
+        matches = titles.get(name.strip().casefold(), [])
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise InputError(f"several items are called {name!r}: {_list_items(catalogue, matches)}; use the id")
+        raise InputError(f"there is no item {name!r}; {_suggest(catalogue, name.strip().casefold(), titles)}")
+
+    return np.array([find(name) for name in names], np.int32)
+
+
+def _suggest(catalogue: pd.DataFrame, name: str, titles: dict[str, list[int]]) -> str:
+    """Suggest titles that contain a name, then similar titles; without titles, examples of ids."""
+    similar = [title for title in titles if name in title] + difflib.get_close_matches(name, titles, NUM_SUGGESTIONS)
+    indices = list(dict.fromkeys(index for title in similar for index in titles[title]))[:NUM_SUGGESTIONS]
+    if indices:
+        return f"did you mean {_list_items(catalogue, indices)}?"
+    return f"examples of ids: {', '.join(str(item) for item in catalogue['item'].head(NUM_SUGGESTIONS))}"
+
+
+def _list_items(catalogue: pd.DataFrame, indices: Sequence[int]) -> str:
+    return "; ".join(_label(item) for item in describe_items(catalogue, np.array(indices)))
+
+
+def _label(item: Json) -> str:
+    return f"{item['item']} {item['title']}" if "title" in item else str(item["item"])
+
+
+def top_items(scorer: Scorer, history: Array, excluded: Array, k: int) -> tuple[Array, Array, float]:
+    """Return the top k items after a history, their scores, and the logsumexp of all scores of the catalogue."""
+    scores = np.asarray(scorer.score(Histories(history, np.array([0, len(history)]))), np.float64)[0]
+    if not np.isfinite(scores).all():
+        raise InputError("the model's scores for this history are not finite")
+    ranked = scores.copy()
+    ranked[excluded] = -np.inf
+    best = np.argsort(-ranked, kind="stable")[:k]
+    best = best[np.isfinite(ranked[best])]
+    return best, scores[best], float(np.logaddexp.reduce(scores))
+
+
+def describe_items(
+    catalogue: pd.DataFrame, indices: Array, scores: Array | None = None, probabilities: Array | None = None
+) -> list[Json]:
+    """Return one JSON object per item: id, title if known, score and probability if given."""
+    items = []
+    for position, index in enumerate(indices):
+        row = catalogue.iloc[int(index)]
+        item: Json = {"item": row["item"].item() if hasattr(row["item"], "item") else row["item"]}
+        if "title" in catalogue:
+            item["title"] = str(row["title"])
+        if scores is not None:
+            item["score"] = float(scores[position])
+        if probabilities is not None:
+            item["probability"] = float(probabilities[position])
+        items.append(item)
+    return items
+
+
+def as_text(model: str, history: Sequence[Json], recommended: Sequence[Json]) -> str:
+    """Return the recommendations as lines of text."""
+    has_probability = bool(recommended) and "probability" in recommended[0]
+    lines = [
+        f"{model}, after {'; '.join(map(_label, history))}",
+        "place  " + ("probability" if has_probability else "      score") + "  item",
+    ]
+    for place, item in enumerate(recommended, start=1):
+        value = f"{item['probability']:11.6f}" if has_probability else f"{item['score']:11.4f}"
+        lines.append(f"{place:5}  {value}  {item['item']}  {item.get('title', '')}".rstrip())
+    return "\n".join(lines)
