@@ -13,7 +13,7 @@ from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, SampledLoss
-from aprec_like.losses.chunks import chunk_numbers
+from aprec_like.losses.chunks import chunk_elements
 from aprec_like.models import CountingModel
 from aprec_like.models.matrix_factorisation import PairExamples
 from aprec_like.recipe import Recipe, Trained
@@ -83,11 +83,11 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     targets = batch_size * model.targets_per_case()
     if not isinstance(loss, SampledLoss):
         # The table's gradient is computed in parts, concatenated and extended by the rows of special tokens.
-        output = 2 * sizes.items * model.embedding_dim + 4 * chunk_numbers()
+        output = 2 * sizes.items * model.embedding_dim + 4 * chunk_elements()
     elif trained.negatives.shared_by != "position":
         output = 4 * targets * loss.num_negatives
     else:
-        output = FLOATS_PER_CANDIDATE * targets * loss.num_negatives + 4 * chunk_numbers()
+        output = FLOATS_PER_CANDIDATE * targets * loss.num_negatives + 4 * chunk_elements()
     return BYTES_PER_FLOAT * (weights + activations + output)
 
 

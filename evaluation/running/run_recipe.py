@@ -17,7 +17,7 @@ from aprec_like.recipe import Recipe, Trained, load_recipe
 from aprec_like.training.checkpoints import remove_checkpoints
 from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
-from evaluation.analysis.unrounded import all_files
+from evaluation.analysis.unrounded import table_files
 from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT, Interrupted
 from evaluation.results.load import load_runs
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
@@ -157,7 +157,7 @@ def exit_reason(code: int, model: Trained | CountingModel) -> str:
 
 def _write_tables(run: RunFolder, is_printed: bool = False) -> None:
     comparison = compare_models(load_runs([run]))
-    run.write_tables(all_files(comparison))
+    run.write_tables(table_files(comparison))
     if is_printed:
         print(as_text(main_table(comparison)), end="")
         print(f"tables and per-user values: {run.path}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Asking finished models again: the scores are those of the stored weights, and the folder's code is never run."""
+"""Recommendations use the stored weights, and code in the results folder is never run."""
 
 import json
 
@@ -39,7 +39,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A run whose networks have random weights, and the scorers that they were saved from."""
+    """A run with randomly initialised networks, and the scorers that were saved."""
     folder = tmp_path_factory.mktemp("recommend")
     rows = [(user, NAMES[item]) for user, items in enumerate(circle_sequences(200)) for item in items]
     pd.DataFrame(rows, columns=["user", "item"]).to_csv(folder / "circle.csv", index=False)
@@ -54,8 +54,8 @@ def made(tmp_path_factory):
     scorers = {name: model.fit(split.test.known) for name, model in MODELS.items() if not isinstance(model, Trained)}
     for name, model in MODELS.items():
         if isinstance(model, Trained):
-            offset = -1.5 if model.prior_start else None
-            network = model.model.build(20, num_users=200, logit_bias=offset)
+            logit_bias = -1.5 if model.prior_start else None
+            network = model.model.build(20, num_users=200, logit_bias=logit_bias)
             scorers[name] = NetworkScorer(network)
             run.model(name, 1).weights_path.parent.mkdir(parents=True)
             network.save_weights(run.model(name, 1).weights_path)
@@ -64,14 +64,14 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["gSASRec", "BERT4Rec", "Popularity", "Markov"])
-def test_a_model_scores_as_it_did_when_it_was_stored(made, name):
+def test_a_loaded_model_scores_as_the_stored_one(made, name):
     folder, run, split, scorers = made
     histories = split.test.histories(np.arange(30))
     again = load_scorer(run, name, None, folder).score(histories)
     np.testing.assert_allclose(again, scorers[name].score(histories), rtol=1e-5)
 
 
-def ask(made, monkeypatch, capsys, *options):
+def call(made, monkeypatch, capsys, *options):
     folder, run, *_ = made
     monkeypatch.setattr("sys.argv", ["recommend", str(run.path), "--data", str(folder), *options])
     code = recommend.run_command(recommend.main)
@@ -82,7 +82,7 @@ def ask(made, monkeypatch, capsys, *options):
 def test_recommendations_are_the_best_unseen_items_with_their_probabilities(made, monkeypatch, capsys):
     _, _, split, scorers = made
     history = ["item-c", "Film 2 (1995)", "item-d"]
-    code, out, _ = ask(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4", "--json")
+    code, out, _ = call(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4", "--json")
     answer = json.loads(out)
     assert code == 0 and [item["item"] for item in answer["history"]] == ["item-c", "item-f", "item-d"]
     places = np.array([2, 5, 3], np.int32)
@@ -92,12 +92,12 @@ def test_recommendations_are_the_best_unseen_items_with_their_probabilities(made
     assert [item["item"] for item in answer["recommendations"]] == list(NAMES[expected])
     sigmoids = 1 / (1 + np.exp(-scores[expected]))
     assert [item["probability"] for item in answer["recommendations"]] == pytest.approx(list(sigmoids), rel=1e-5)
-    code, out, _ = ask(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4")
+    code, out, _ = call(made, monkeypatch, capsys, "--model", "gSASRec", "--items", *history, "-k", "4")
     assert [line.split()[2] for line in out.splitlines()[2:]] == list(NAMES[expected])
 
 
-def test_counting_models_recommend_too_and_all_but_the_seen_at_most(made, monkeypatch, capsys):
-    code, out, _ = ask(made, monkeypatch, capsys, "--model", "Markov", "--items", "item-g", "-k", "99", "--json")
+def test_counting_models_recommend_at_most_all_unseen_items(made, monkeypatch, capsys):
+    code, out, _ = call(made, monkeypatch, capsys, "--model", "Markov", "--items", "item-g", "-k", "99", "--json")
     found = json.loads(out)["recommendations"]
     assert code == 0 and found[0]["item"] == "item-h"  # the next on the circle
     assert len(found) == 19 and "probability" not in found[0]
@@ -114,8 +114,8 @@ def test_counting_models_recommend_too_and_all_but_the_seen_at_most(made, monkey
         (("--model", "Markov", "--items", "item-a", "--data", "nowhere"), "not in nowhere; name their folder"),
     ],
 )
-def test_what_can_not_be_answered_is_said_in_one_line(made, monkeypatch, capsys, options, message):
-    code, out, err = ask(made, monkeypatch, capsys, *options)
+def test_wrong_input_is_one_line_and_exit_code_2(made, monkeypatch, capsys, options, message):
+    code, out, err = call(made, monkeypatch, capsys, *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
@@ -150,7 +150,7 @@ def test_weights_that_are_missing_or_of_another_network_are_refused(made, tmp_pa
             load_scorer(other, "gSASRec", None, folder)
 
 
-def test_settings_come_back_as_they_were_and_unknown_classes_are_refused(made):
+def test_settings_are_restored_and_unknown_classes_are_refused(made):
     folder, run, split, _ = made
     settings = run.read_recipe()
     assert restore(settings["dataset"], DATA_CLASSES) == CSVFile("circle.csv", user="user", item="item")

@@ -1,4 +1,4 @@
-"""The run command from recipe to table, on the circle of items; models run in processes of their own."""
+"""The run command from recipe to table, on the circle of items; models run in worker processes."""
 
 import json
 from pathlib import Path
@@ -123,19 +123,19 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     assert workspace.per_user("Counts")["rank"].equals(workspace.per_user("Popularity")["rank"])
 
 
-def test_a_model_that_fails_leaves_the_others_alone(workspace):
+def test_a_failing_model_does_not_affect_the_others(workspace):
     workspace.write(RECIPE.replace("Adam(0.01)", "Adam(1e30)"))
     assert workspace.run() == 1
     status = json.loads((workspace.results / "SASRec/seed_1/status.json").read_text())
     assert status["state"] == "failed" and "not finite" in status["reason"]
     assert "Traceback" in (workspace.results / "SASRec/seed_1/log.txt").read_text()
-    assert not list(workspace.results.rglob("state-*"))  # from there it would only fail again
+    assert not list(workspace.results.rglob("state-*"))  # a resumed training would fail again
     assert "Traceback" not in workspace.err
     assert "SASRec, seed 1: failed" in workspace.out
     assert (workspace.results / "Popularity/seed_1/metrics.json").exists()
 
 
-def test_smoke_shrinks_training_and_has_a_folder_of_its_own(workspace):
+def test_smoke_shrinks_training_and_has_a_separate_folder(workspace):
     workspace.write(RECIPE.replace("max_epochs=8", "max_epochs=5000"))
     assert workspace.run("--smoke") == 0
     status = json.loads((workspace.folder / "results/circle_recipe-smoke/SASRec/seed_1/status.json").read_text())
@@ -152,7 +152,7 @@ def test_smoke_on_data_that_is_not_on_disk_uses_simulated_data(workspace):
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(workspace):
-    workspace.write(RECIPE.replace("Softmax()", "GBCE(4, 0.5)"))
+    workspace.write(RECIPE.replace("Softmax()", "GBCE(num_negatives=4, calibration=0.5)"))
     assert workspace.run("--dry-run") == 0
     assert "200 users, 20 items" in workspace.out
     assert "alpha 0.210526, beta 0.60526" in workspace.out
@@ -166,7 +166,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(workspace):
         (("recipe = Recipe(", "recipe = Recipe(("), (), "circle_recipe.py:14"),
         (("import GBCE", "import Missing"), (), "circle_recipe.py:4: ImportError"),
         (("GBCE, Softmax", "GBCE, Softmax, no_such"), (), "circle_recipe.py:4: ImportError"),
-        (("Softmax(), training", "GBCE(4, 1.5), training"), (), "calibration=1.5"),
+        (("Softmax(), training", "GBCE(num_negatives=4, calibration=1.5), training"), (), "calibration=1.5"),
         (('"circle.txt"', '"nothing.txt"'), (), "nothing.txt"),
         (('"circle.txt"', '"broken.txt"'), (), "broken.txt:17"),
         (("num_validation_users=50", "num_validation_users=500"), (), "num_validation_users=500"),
@@ -183,7 +183,7 @@ def test_wrong_input_is_one_line_exit_code_2_and_nothing_written(workspace, chan
     assert not (workspace.folder / "results").exists()
 
 
-def test_filters_and_a_temporal_split_stand_in_dataset_json(workspace):
+def test_filters_and_a_temporal_split_are_in_dataset_json(workspace):
     random = np.random.default_rng(0)
     rows = [
         f"u{user},{'abcdefghij'[item]},{time},{item % 5 + 1}"

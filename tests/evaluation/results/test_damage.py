@@ -1,6 +1,6 @@
 """Damaged files of a finished results folder: every command gives the right answer or one clear line, no wrong table.
 
-Models run in the test's own process, so that hundreds of damages take seconds.
+Models run in the test process, so that hundreds of damaged folders take seconds.
 """
 
 import json
@@ -37,7 +37,7 @@ COMPARISONS = (
     ("--format", "json", "--pairwise", "--beyond-accuracy", "--check", "--explain", "Markov", "Popularity"),
 )
 UNREAD = ("recipe.py", "environment.json", "log.txt", ".lock", "table.md", "table.tex", "table.csv", "significance.csv")
-"""Files that `compare` has no need of."""
+"""Files that `compare` does not read."""
 
 
 class Workspace:
@@ -87,7 +87,7 @@ def finished(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def whole(finished, tmp_path, monkeypatch, capsys) -> Workspace:
-    """A finished run of one's own."""
+    """A private copy of a finished run."""
     shutil.copytree(finished, tmp_path / "whole")
     return Workspace(tmp_path / "whole", monkeypatch, capsys)
 
@@ -149,7 +149,7 @@ def test_damage_gives_the_right_answer_or_one_clear_line(whole, tmp_path, count)
         path.write_bytes(DAMAGES[damage](path.read_bytes(), chance))
         check_commands(workspace, answers, str(name))
 
-        # The run itself mends what it can; what it can't, --fresh does.
+        # The run repairs what it can; --fresh repairs the rest.
         code = workspace.run()
         assert "Traceback" not in workspace.err
         if code != 0:
@@ -170,7 +170,7 @@ def test_a_damaged_status_counts_as_unfinished(whole):
     assert "Popularity, seed 1: finished on" in whole.err and "Markov: finished in" in whole.err
 
 
-def test_a_changed_digit_makes_no_other_table(whole):
+def test_a_changed_digit_is_detected(whole):
     path = whole.results / "recipe.json"
     path.write_text(path.read_text().replace("0.9", "0.4", 1))
     assert whole.compare("--check") == 2
@@ -187,7 +187,7 @@ def test_one_run_at_a_time_and_readers_at_any_time(whole, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["..py", "рецепт \n[x].py", "a%2Fb.py"])
-def test_a_recipe_of_any_name_keeps_to_the_results_folder(whole, tmp_path, name):
+def test_a_recipe_of_any_name_writes_inside_the_results_folder(whole, tmp_path, name):
     source = (whole.folder / "damage.py").read_text()
     (whole.folder / name).write_text(source)
     results = tmp_path / "elsewhere" / "results"
@@ -228,7 +228,7 @@ def test_a_full_disk_is_one_line_exit_code_2_and_all_files_intact(whole, monkeyp
     assert (whole.results / "significance.csv").read_text() == table
 
 
-def test_too_little_room_is_said_before_anything_is_trained(whole, monkeypatch):
+def test_too_little_disk_space_is_reported_before_training(whole, monkeypatch):
     monkeypatch.setattr("evaluation.running.preflight.predict_disk", lambda *_: 2**62)
     before = {path: path.read_bytes() for path in whole.results.rglob("*") if path.is_file() and path.name != ".lock"}
     assert whole.run("--fresh") == 2

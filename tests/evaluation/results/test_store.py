@@ -16,7 +16,7 @@ from evaluation.results.store import RunFolder, check_names, encode_name
 @pytest.mark.parametrize(
     "name", ["gSASRec", "A_B & 50%", "../escape", "/root", ".", "..", "модель", "a/b", "k=1, t=0.5"]
 )
-def test_a_models_folder_lies_within_its_run_and_gives_the_name_back(tmp_path, name):
+def test_a_models_folder_is_inside_its_run_and_decodes_to_its_name(tmp_path, name):
     run = RunFolder(tmp_path / "run")
     folder = run.model(name, 3)
     assert folder.path.resolve().parent.parent == (tmp_path / "run").resolve()
@@ -46,7 +46,7 @@ def test_a_finished_models_files_are_verified_on_reading(tmp_path):
         folder.read_metrics()
 
 
-def test_a_missing_file_of_a_finished_model_is_noticed(tmp_path):
+def test_a_missing_file_of_a_finished_model_is_detected(tmp_path):
     folder = finished_model(tmp_path)
     (folder.path / "per_user.parquet").unlink()
     with pytest.raises(InputError, match="missing"):
@@ -71,7 +71,7 @@ def test_a_damaged_json_file_is_named(tmp_path, content):
         read_json(tmp_path / "status.json")
 
 
-def test_a_sealed_file_gives_back_what_was_written_and_notices_any_other_content(tmp_path):
+def test_a_json_file_with_checksum_is_read_unchanged_and_any_edit_is_detected(tmp_path):
     path = tmp_path / "status.json"
     value = {"state": "finished", "seconds": 0.1 + 0.2, "name": "модель", "nested": {"b": [1, None], "a": True}}
     write_json_with_checksum(path, value)
@@ -84,11 +84,11 @@ def test_a_sealed_file_gives_back_what_was_written_and_notices_any_other_content
     write_json(path, value)  # without a checksum
     with pytest.raises(InputError, match="damaged"):
         read_json_with_checksum(path)
-    path.write_text(" ".join(text.split()))  # only laid out in another way
+    path.write_text(" ".join(text.split()))  # another layout of the same content
     assert read_json_with_checksum(path) == value
 
 
-def test_cases_and_items_are_pinned_by_the_dataset(tmp_path):
+def test_changed_cases_and_items_are_detected(tmp_path):
     run = RunFolder(tmp_path)
     run.write_cases(pd.DataFrame({"user": [1]}))
     run.write_items(pd.DataFrame({"item": [1, 2]}))
@@ -100,7 +100,7 @@ def test_cases_and_items_are_pinned_by_the_dataset(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["table.md", "Recipe.JSON", "figures", ".lock", "report.html"])
-def test_a_model_with_a_name_that_the_run_needs_has_another_folder(tmp_path, name):
+def test_a_model_with_a_reserved_name_has_another_folder(tmp_path, name):
     run = RunFolder(tmp_path)
     assert run.model(name, 1).path.parent.name.casefold() != name.casefold()
     run.model(name, 1).write_status("running")
@@ -114,7 +114,7 @@ def test_names_that_differ_in_case_only_are_refused():
 
 
 @pytest.mark.parametrize("stem", ["..", ".", "...", "a\0b", "рецепт", "C:\\x", "~", "x" * 60])
-def test_no_recipe_leads_out_of_the_results_folder(tmp_path, stem):
+def test_no_recipe_name_escapes_the_results_folder(tmp_path, stem):
     folder = (tmp_path / encode_name(stem)).resolve()
     assert folder.parent == tmp_path.resolve()
     folder.mkdir()

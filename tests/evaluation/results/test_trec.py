@@ -1,4 +1,4 @@
-"""Rankings in and out of the harness, with ir_measures as the independent judge."""
+"""Import and export of rankings, checked against ir_measures."""
 
 import ir_measures
 import numpy as np
@@ -62,7 +62,7 @@ def exported(run, tmp_path):
     return folder
 
 
-def test_our_own_ranking_comes_back_the_same(run, exported):
+def test_an_exported_ranking_is_imported_unchanged(run, exported):
     runs = load_runs([run])
     for name in ("Good one", "Bad"):
         imported = import_results(exported / f"{name}.run", runs)
@@ -97,7 +97,7 @@ def test_csv_with_scores_or_ranks_and_per_user_metrics(run, exported, tmp_path):
         assert imported.name == name.split(".")[0]
 
 
-def test_ties_stand_half_way_and_a_target_outside_the_list_is_a_miss(run, tmp_path):
+def test_ties_count_half_and_a_target_outside_the_list_is_a_miss(run, tmp_path):
     runs = load_runs([run])
     cases = runs.cases
     lines = [f"{user} Q0 {target} 1 0.5 mine\n{user} Q0 x 2 0.5 mine\n" for user, target in cases.to_numpy()[1:]]

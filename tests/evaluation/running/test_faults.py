@@ -46,7 +46,7 @@ MINUTES = 60
 
 
 class Run:
-    """A folder with a recipe and data, and the run command in a process group of its own, as a terminal has it."""
+    """A folder with a recipe and data, and the run command in a separate process group, as in a terminal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -113,7 +113,7 @@ folder, names = Path(sys.argv[1]), sys.argv[2:]
 recipe = load_recipe(folder / "faults.py")
 prepare_devices()
 for name in names:
-    run = ModelRun(recipe, name, 1, folder, RunFolder(folder / "faults").model(name, 1))
+    run = ModelRun(recipe, name, seed=1, data_dir=folder, folder=RunFolder(folder / "faults").model(name, 1))
     with run.make_display() as display:
         run_model(run, display)
 """
@@ -121,25 +121,25 @@ for name in names:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> Run:
-    """What the models are when nothing happens to them, all in one process to save time."""
+    """Results of uninterrupted runs, all in one process to save time."""
     run = Run(tmp_path_factory.mktemp("expected"))
     command = [sys.executable, "-c", WITHOUT_INTERRUPTION, str(run.folder), *MODELS]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return run
 
 
-def test_killed_and_interrupted_runs_go_on_to_the_same_bytes(expected, tmp_path):
+def test_killed_and_interrupted_runs_resume_to_the_same_bytes(expected, tmp_path):
     """Every model is killed once; one is interrupted too."""
     run, options = Run(tmp_path), ("--only", *MODELS)
 
-    # The runner is killed: the model's process ends by itself, and the lock with it.
+    # The run command is killed: the worker exits by itself, which releases the lock.
     process = run.start(*options)
     wait_until(process, lambda: "epoch 2" in run.log("MF-BPR"))
     process.kill()
-    process.communicate()  # ends when the model's process, which has the same standard error, has ended
+    process.communicate()  # returns when the worker, which shares standard error, has exited
     assert run.status("MF-BPR")["state"] == "running"
 
-    # The system kills two models; the others go on. Ctrl-C reaches all processes, as a terminal does it.
+    # Two workers are killed; the others run. Ctrl-C reaches all processes, as in a terminal.
     process = run.start(*options)
     wait_until(process, lambda: "epoch 3" in run.log("SASRec"))
     os.kill(run.status("SASRec")["pid"], signal.SIGKILL)
@@ -155,7 +155,7 @@ def test_killed_and_interrupted_runs_go_on_to_the_same_bytes(expected, tmp_path)
     assert states == {"MF-BPR": "finished", "SASRec": "failed", "gSASRec": "failed", "BERT4Rec": "interrupted"}
     assert "batch_size" in run.status("gSASRec")["reason"]
 
-    # Killed once more, the last one is in the table and in the exit code of a run that came to its end.
+    # Killed once more, the last model is marked in the table, and the exit code is 1.
     process = run.start(*options)
     wait_until(process, lambda: "goes on from epoch" in run.log("BERT4Rec"))
     os.kill(run.status("BERT4Rec")["pid"], signal.SIGKILL)

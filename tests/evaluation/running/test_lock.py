@@ -29,7 +29,7 @@ with RunLock(Path(sys.argv[1])) as lock:
 
 @pytest.fixture
 def hold(tmp_path):
-    """Starts a process that holds the lock, with a child that holds it too."""
+    """Start a process that holds the lock, with a child that inherits it."""
     started = []
 
     def start(child_seconds):
@@ -50,7 +50,7 @@ def path(tmp_path, monkeypatch):
     return tmp_path / ".lock"
 
 
-def test_a_second_start_is_told_who_holds_the_folder(path, hold):
+def test_a_second_run_is_refused_with_the_name_of_the_holder(path, hold):
     process, child = hold(60)
     with (
         pytest.raises(InputError, match=f"in use by another run .process {process.pid} on .*, since "),
@@ -60,7 +60,7 @@ def test_a_second_start_is_told_who_holds_the_folder(path, hold):
     os.kill(child, signal.SIGKILL)
 
 
-def test_the_lock_lives_as_long_as_any_process_that_has_it_and_no_longer(path, hold):
+def test_the_lock_is_held_until_the_last_process_that_inherited_it_ends(path, hold):
     process, child = hold(60)
     process.kill()
     process.wait()
@@ -72,7 +72,7 @@ def test_the_lock_lives_as_long_as_any_process_that_has_it_and_no_longer(path, h
         assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
-def test_a_start_waits_for_what_is_ending(path, hold, monkeypatch):
+def test_a_run_waits_for_workers_that_are_exiting(path, hold, monkeypatch):
     monkeypatch.setattr(lock, "SECONDS_TO_WAIT", 10)
     process, _ = hold(1)
     process.kill()
@@ -80,14 +80,14 @@ def test_a_start_waits_for_what_is_ending(path, hold, monkeypatch):
         pass
 
 
-def test_the_file_of_a_dead_run_is_no_obstacle_and_a_finished_run_names_no_machine(path):
+def test_the_lock_file_of_a_killed_run_does_not_block_and_a_finished_run_empties_it(path):
     path.write_text('{"pid": 1, "host": "elsewhere"}')
     with RunLock(path):
         pass
     assert path.read_bytes() == b""
 
 
-def test_without_locks_in_the_file_system_there_is_a_warning(path, monkeypatch, capsys):
+def test_a_file_system_without_locks_prints_a_warning(path, monkeypatch, capsys):
     def unsupported(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -97,7 +97,7 @@ def test_without_locks_in_the_file_system_there_is_a_warning(path, monkeypatch, 
     assert "no locks" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+def test_a_folder_that_cannot_be_created_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written"), RunLock(tmp_path / "file" / ".lock"):
         pass

@@ -10,7 +10,7 @@ from evaluation.running.plan import describe_plan
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_papers_numbers_without_the_data(tmp_path, monkeypatch):
+def test_a_plan_without_the_data_uses_the_published_sizes(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     recipe = load_recipe(Path("recipes/ml1m_gsasrec.py"))
     plan = describe_plan(recipe, list(recipe.models), tmp_path)
@@ -22,7 +22,7 @@ def test_the_papers_numbers_without_the_data(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["quickstart", "ml1m_gsasrec"])
 def test_planning_initialises_no_device(name, tmp_path):
-    """The process that only starts others must leave the GPU alone; threads can be set only before any device is."""
+    """The run command must not occupy the GPU: threads can be set only before a device is initialised."""
     code = f"""
 from pathlib import Path
 import tensorflow as tf

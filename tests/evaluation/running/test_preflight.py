@@ -36,8 +36,8 @@ def prepared(run, recipe=RECIPE, is_fresh=False):
     return prepare(run, recipe, b"", load_data(recipe, run.path.parent), JOBS, is_fresh=is_fresh)
 
 
-def leave(run, state, has_checkpoint):
-    """What a run leaves behind."""
+def earlier_run(run, state, has_checkpoint):
+    """Create the files of an earlier run in a state; returns the model's folder."""
     assert prepared(run) == JOBS
     folder = run.model("SASRec", 1)
     folder.write_status(state)
@@ -51,7 +51,7 @@ def leave(run, state, has_checkpoint):
     ("state", "has_checkpoint"), [("finished", False), ("running", True), ("interrupted", True), ("damaged", True)]
 )
 def test_results_and_progress_are_not_mixed_with_other_settings(run, state, has_checkpoint):
-    folder = leave(run, state, has_checkpoint)
+    folder = earlier_run(run, state, has_checkpoint)
     if state == "damaged":
         (folder.path / "status.json").write_text("{")
     with pytest.raises(InputError, match=r"models\['SASRec'\] has changed: .*\"num_negatives\": 2"):
@@ -64,20 +64,20 @@ def test_results_and_progress_are_not_mixed_with_other_settings(run, state, has_
 
 @pytest.mark.parametrize(("state", "has_checkpoint"), [("failed", True), ("interrupted", False)])
 def test_a_model_that_failed_or_made_no_progress_may_be_changed(run, state, has_checkpoint):
-    leave(run, state, has_checkpoint)
+    earlier_run(run, state, has_checkpoint)
     assert prepared(run, CHANGED) == JOBS
 
 
-def test_a_damaged_recipe_beside_finished_models_needs_all_of_them_again(run):
-    leave(run, "finished", False)
+def test_a_damaged_recipe_beside_finished_models_requires_training_all_again(run):
+    earlier_run(run, "finished", False)
     (run.path / "recipe.json").write_text("{")
     with pytest.raises(InputError, match=r"damaged.*--fresh trains all models again"):
         prepared(run)
     assert prepared(run, is_fresh=True) == JOBS
 
 
-def test_parts_of_killed_writes_are_cleared_away(run):
-    part = leave(run, "running", True).path / ".part-x-per_user.parquet"
+def test_part_files_of_killed_writes_are_removed(run):
+    part = earlier_run(run, "running", True).path / ".part-x-per_user.parquet"
     part.write_bytes(b"half")
     prepared(run)
     assert not part.exists()
@@ -85,17 +85,17 @@ def test_parts_of_killed_writes_are_cleared_away(run):
 
 def test_the_disk_holds_the_checkpoints_of_one_model_and_the_results_of_all():
     """1,000 users with 9 values and 10 places each; 1,500 rows of 4 numbers in a model."""
-    models = {"A": Trained(MatrixFactorisation(3), BCE(1), Training()), "B": Popularity()}
+    models = {"A": Trained(MatrixFactorisation(embedding_dim=3), BCE(1), Training()), "B": Popularity()}
     recipe = replace(RECIPE, models=models, evaluation=Evaluation(depth=10))
     sizes = Sizes(users=1_000, items=500, interactions=9_999)
-    of_users = 1_000 * (9 * 8 + 10 * 24)
+    user_bytes = 1_000 * (9 * 8 + 10 * 24)
     weights = 4 * 1_500 * 4
-    assert predict_disk(recipe, ["A", "A", "B"], sizes) == 3 * of_users + 2 * weights + 11 * weights
-    assert predict_disk(recipe, ["B"], sizes) == of_users
+    assert predict_disk(recipe, ["A", "A", "B"], sizes) == 3 * user_bytes + 2 * weights + 11 * weights
+    assert predict_disk(recipe, ["B"], sizes) == user_bytes
     assert predict_disk(recipe, [], sizes) == 0
 
 
-def test_only_settings_that_a_model_has_are_said_to_save_memory():
+def test_only_settings_of_the_model_are_suggested_to_save_memory():
     shared = Trained(SMALL, GBCE(256), Training(), Negatives(shared_by="batch"))
     assert "num_negatives" in memory_savers(shared) and "shared_by" not in memory_savers(shared)
     assert "shared_by" in memory_savers(Trained(SMALL, GBCE(256), Training()))
@@ -104,8 +104,8 @@ def test_only_settings_that_a_model_has_are_said_to_save_memory():
     assert "max_length" not in memory_savers(Trained(MatrixFactorisation(), BCE(1), Training()))
 
 
-def test_a_model_that_memory_cannot_hold_is_refused_with_what_would_fit(run, monkeypatch):
-    sizes = Sizes(200, 20, 1_400)
+def test_a_model_that_does_not_fit_into_memory_is_refused_with_a_batch_size_that_fits(run, monkeypatch):
+    sizes = Sizes(users=200, items=20, interactions=1_400)
     needed = predict_memory(RECIPE.models["SASRec"], sizes)
     monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed - 1)
     with pytest.raises(InputError, match=r"SASRec needs about .* GiB of memory .* batch_size=64 would fit"):
@@ -117,6 +117,6 @@ def test_a_model_that_memory_cannot_hold_is_refused_with_what_would_fit(run, mon
     assert prepared(run) == JOBS
 
 
-def test_a_softmax_over_a_million_items_is_planned_without_all_its_logits():
+def test_the_predicted_memory_of_softmax_over_a_million_items_excludes_all_logits():
     trained = Trained(SASRec(), Softmax(), Training(batch_size=16))
-    assert 3 < predict_memory(trained, Sizes(86_168, 1_271_638, 6_400_000)) / 2**30 < 9
+    assert 3 < predict_memory(trained, Sizes(users=86_168, items=1_271_638, interactions=6_400_000)) / 2**30 < 9

@@ -5,7 +5,7 @@ from aprec_like.recipe import load_recipe
 from evaluation.running.smoke import shrink, simulate_like
 
 
-def test_settings_shrink_wherever_they_stand(tmp_path):
+def test_nested_settings_shrink(tmp_path):
     small = shrink(load_recipe(Path("recipes/quickstart.py")), tmp_path)
     assert small.dataset.num_users == 1_000
     assert small.models["Oracle"].dataset == small.dataset
@@ -15,14 +15,14 @@ def test_settings_shrink_wherever_they_stand(tmp_path):
     assert small.split.num_validation_users == 64
 
 
-def test_a_simulated_million_of_items_shrinks_and_a_declared_catalogue_stays(tmp_path):
+def test_a_simulated_catalogue_shrinks_and_a_declared_one_is_kept(tmp_path):
     assert shrink(load_recipe(Path("recipes/simulated_gowalla.py")), tmp_path).dataset.num_items == 5_000
     (tmp_path / "globo-full-catalogue.txt").write_text("1 364047\n1 1\n1 2\n")
     small = shrink(load_recipe(Path("recipes/globo.py")), tmp_path)
     assert small.dataset.load(tmp_path).num_items == 364_047
 
 
-def test_data_on_disk_is_cut_and_other_data_is_simulated_in_its_likeness(tmp_path, monkeypatch):
+def test_data_on_disk_is_cut_and_missing_data_is_simulated_with_its_lengths(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     recipe = load_recipe(Path("recipes/ml1m_gsasrec.py"))
     assert isinstance(shrink(recipe, tmp_path).dataset, Simulated)
