@@ -1,4 +1,4 @@
-"""Compare finished models: means, intervals, significance against the best or a baseline, in any format.
+"""Command: compare finished models; print means, intervals and significance tests as text or for a paper.
 
 python -m evaluation.compare results/ml1m_gsasrec --format latex
 """
@@ -6,18 +6,10 @@ python -m evaluation.compare results/ml1m_gsasrec --format latex
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from evaluation.cli import DONE, EXIT_CODES, FAILED, run_command
-
-if TYPE_CHECKING:
-    from evaluation.analysis.comparison import Comparison, Rules
-    from evaluation.results.load import LoadedRuns
-    from evaluation.table import Table
+from evaluation.cli import EXIT_CODES, run_command
 
 EXAMPLES = """examples:
   compare results/ml1m_gsasrec                                  the table of a run
@@ -30,7 +22,7 @@ EXAMPLES = """examples:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.compare",
         description="Print the table of a run, or of several runs on the same data: means over users, and a paired "
@@ -106,113 +98,18 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Print the comparison that the command line asks for."""
+    """Print the comparison that the command line asks for; returns the exit code."""
     arguments = parse_arguments()
-    from evaluation.analysis.comparison import Rules, compare_models
-    from evaluation.results.load import load_runs
-    from evaluation.results.store import RunFolder
+    from evaluation.analysis.compare_runs import CompareOptions, load_groups, print_comparisons
 
-    rules = Rules(arguments.baseline, arguments.test, arguments.correction, arguments.alpha)
-    folders = [RunFolder(path) for path in arguments.runs]
-    groups = [[folder] for folder in folders] if arguments.side_by_side else [folders]
-    loaded = [_with_imports(load_runs(group, arguments.metric), arguments.imported) for group in groups]
-    comparisons = [compare_models(runs, rules) for runs in loaded]
-    tables, is_right = _further_tables(loaded, comparisons, rules, arguments)
-    if arguments.export:
-        _export(loaded, arguments.export)
-    _print(comparisons, tables, arguments)
-    return DONE if is_right else FAILED
+    options = CompareOptions(**vars(arguments))
+    groups = load_groups(options)
+    if options.figures:
+        from evaluation.figures.compare_figures import write_compare_figures  # Matplotlib only when it is needed
 
-
-def _with_imports(runs: LoadedRuns, paths: list[Path]) -> LoadedRuns:
-    from dataclasses import replace
-
-    from evaluation.results.trec import import_results
-
-    for path in paths:
-        runs = replace(runs, models=[*runs.models, import_results(path, runs)])
-    return runs
-
-
-def _further_tables(
-    loaded: list[LoadedRuns], comparisons: list[Comparison], rules: Rules, arguments: argparse.Namespace
-) -> tuple[list[Table], bool]:
-    """The tables that options ask for, and whether all published numbers were met."""
-    from evaluation.analysis import breakdown as findings
-    from evaluation.analysis.ladder import ladder_table
-    from evaluation.analysis.time_to_quality import time_table
-
-    tables, is_right = [], True
-    for runs, comparison in zip(loaded, comparisons, strict=True):
-        if arguments.check:
-            table, is_met = findings.published_table(comparison)
-            tables.append(table)
-            is_right &= is_met
-        for metric in runs.metrics:
-            if arguments.pairwise:
-                pairs = findings.compare_pairs(runs, metric, rules)
-                tables.append(findings.pairwise_table(pairs))
-                if arguments.figures:
-                    _draw("pairwise", runs, metric, arguments.figures, pairs)
-            if arguments.ladder:
-                tables.append(ladder_table(runs, metric, rules))
-            if arguments.effects:
-                tables.append(findings.effects_table(runs, metric, rules))
-            if arguments.explain:
-                strata = findings.stratify(runs, metric, *arguments.explain)
-                tables.append(findings.strata_table(strata, metric, *arguments.explain))
-                if arguments.figures:
-                    _draw("strata", runs, metric, arguments.figures, strata, *arguments.explain)
-        if arguments.beyond_accuracy:
-            tables.append(findings.beyond_accuracy_table(runs))
-        if arguments.time_to:
-            tables.append(time_table(runs, arguments.time_to))
-    return tables, is_right
-
-
-def _draw(kind: str, runs: LoadedRuns, metric: str, folder: Path, *arguments: Any) -> None:
-    from evaluation.figures import results as plots
-    from evaluation.figures.style import save_figure
-    from evaluation.results.store import encode_name
-
-    path = folder / f"{encode_name(runs.title)}-{kind}-{encode_name(metric)}.pdf"
-    draw = plots.draw_pairwise if kind == "pairwise" else plots.draw_strata
-    save_figure(draw(metric, *arguments), path)
-    print(path, file=sys.stderr)
-
-
-def _export(loaded: list[LoadedRuns], folder: Path) -> None:
-    from evaluation.results.store import encode_name
-    from evaluation.results.trec import export_results
-
-    for runs in loaded:
-        for path in export_results(runs, folder if len(loaded) == 1 else folder / encode_name(runs.title)):
+        for path in write_compare_figures(groups, options, options.figures):
             print(path, file=sys.stderr)
-
-
-def _print(comparisons: list[Comparison], tables: list[Table], arguments: argparse.Namespace) -> None:
-    from evaluation.analysis import unrounded as records
-    from evaluation.analysis.main_table import side_by_side
-    from evaluation.table import RENDERERS, as_csv, as_records
-
-    if arguments.format == "json":
-        found = [records.as_json(comparison) for comparison in comparisons]
-        result: dict[str, Any] = found[0] if len(found) == 1 else {"comparisons": found}
-        print(json.dumps(result | {"tables": [as_records(table) for table in tables]}, indent=2, allow_nan=False))
-    elif arguments.format == "csv":
-        print("\n".join([*map(records.as_csv, comparisons), *map(as_csv, tables)]), end="")
-    else:
-        table = side_by_side(comparisons, has_published=arguments.format != "latex")
-        shown = [table, *_differences(comparisons, arguments.format), *tables]
-        print("\n".join(RENDERERS[arguments.format](table) for table in shown), end="")
-
-
-def _differences(comparisons: list[Comparison], kind: str) -> Iterator[Table]:
-    """Every difference in detail; a paper's table does without."""
-    from evaluation.analysis.main_table import differences_table
-
-    if kind != "latex":
-        yield from (differences_table(comparison) for comparison in comparisons)
+    return print_comparisons(groups, options)
 
 
 if __name__ == "__main__":

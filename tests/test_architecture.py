@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LEVELS = (
-    ("aprec_like: types errors files recipe_file",),
+    ("aprec_like: types errors files recipe_file lazy_tensorflow unseen_items",),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
@@ -18,7 +18,7 @@ LEVELS = (
     ("aprec_like/ranking",),
     ("aprec_like/training",),
     ("aprec_like: presets recipe recipe_classes",),
-    ("evaluation: cli table",),
+    ("evaluation: cli table table_formats",),
     ("evaluation/results",),
     ("evaluation/analysis",),
     ("evaluation/figures",),

@@ -1,4 +1,4 @@
-"""Further tables of a comparison: every pair, effects of two choices, the paper's numbers, beyond accuracy, and why."""
+"""Where differences between models come from: architecture and loss, groups of users, and the items they recommend."""
 
 from __future__ import annotations
 
@@ -11,91 +11,37 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
-from evaluation.analysis.comparison import Comparison, Rules
-from evaluation.analysis.main_table import quoted_digits
-from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest, correct, mean_interval, paired_test
+from evaluation.analysis.comparison import Rules
+from evaluation.analysis.significance import TEST_NAMES, Interval, correct_tests, mean_interval, paired_test
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.table import Entry, Line, Table
+from evaluation.table import Entry, Table, TableRow
 
-CLOSE = 0.05
-"""A relative difference to a paper's number up to which ours is called close."""
 NUM_BINS = 4
+"""Groups of users by quantiles."""
 CUTOFF = 10
 
 
-@dataclass(frozen=True)
-class Pairwise:
-    """Every pair of models under one metric: the test and its corrected p-value, by (row, column)."""
-
-    metric: str
-    names: list[str]
-    tests: dict[tuple[str, str], PairedTest]
-    p_corrected: dict[tuple[str, str], float]
-    rules: Rules
-
-
-def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
-    """Test every pair of models; the family is all pairs."""
-    models = [model for model in runs.models if not model.is_oracle]
-    tests = {
-        (one.name, other.name): paired_test(one.per_user(metric), other.per_user(metric), rules.test)
-        for one, other in itertools.combinations(models, 2)
-    }
-    corrected = correct([test.p_value for test in tests.values()], rules.correction)
-    return Pairwise(metric, [model.name for model in models], tests, dict(zip(tests, corrected, strict=True)), rules)
-
-
-def pairwise_table(pairs: Pairwise) -> Table:
-    """Row minus column, with a star where the pair differs."""
-
-    def entry(row: str, column: str) -> Entry:
-        if row == column:
-            return Entry("")
-        key, sign = ((row, column), 1) if (row, column) in pairs.tests else ((column, row), -1)
-        mark = "*" if pairs.p_corrected[key] < pairs.rules.alpha else ""
-        return Entry(f"{sign * pairs.tests[key].difference.mean:+.4f}", mark=mark)
-
-    return Table(
-        label=f"pairs-{pairs.metric}",
-        header=["", *pairs.names],
-        blocks=[[[row, *(entry(row, column) for column in pairs.names)] for row in pairs.names]],
-        caption=f"{pairs.metric}, row minus column; * differs ({TEST_NAMES[pairs.rules.test]}, "
-        f"p < {pairs.rules.alpha:g}, {pairs.rules.correction} over {len(pairs.tests)} pairs).",
-    )
-
-
 def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
-    """Architectures by losses: what changing one of the two brings while the other stays, each step tested."""
-    grid: dict[tuple[str, str], ModelResults] = {}
-    for model in runs.models:
-        if model.settings.get("class") == "Trained":
-            key = (model.settings["model"]["class"], _loss_name(model.settings["loss"]))
-            if key in grid:
-                raise InputError(f"effects need one model for each architecture and loss; {' with '.join(key)} has two")
-            grid[key] = model
-    rows, columns = (list(dict.fromkeys(key[place] for key in grid)) for place in (0, 1))
-    if len(rows) < 2 or len(columns) < 2 or len(grid) < len(rows) * len(columns):
-        raise InputError(
-            "effects need every architecture with every loss, at least two of each, finished. "
-            f"Received: {', '.join(' with '.join(key) for key in grid) or 'none'}"
-        )
+    """Return the table of architectures by losses with the tested effect of changing one while the other is fixed."""
+    grid = _model_grid(runs)
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*grid, strict=True))
     steps = [((row, columns[0]), (row, column)) for row in rows for column in columns[1:]]
     steps += [((rows[0], column), (row, column)) for column in columns for row in rows[1:]]
     tests = {
         step: paired_test(grid[step[1]].per_user(metric), grid[step[0]].per_user(metric), rules.test) for step in steps
     }
-    corrected = dict(zip(steps, correct([tests[step].p_value for step in steps], rules.correction), strict=True))
+    p_corrected = correct_tests(tests, rules.correction)
 
     def effect(before: tuple[str, str], after: tuple[str, str]) -> Entry:
         start = float(np.mean(grid[before].per_user(metric)))
         relative = tests[before, after].difference.mean / start if start else float("nan")
-        return Entry(f"{relative:+.1%}", mark="*" if corrected[before, after] < rules.alpha else "")
+        return Entry(f"{relative:+.1%}", mark="*" if p_corrected[before, after] < rules.alpha else "")
 
     def value(row: str, column: str) -> str:
         return f"{np.mean(grid[row, column].per_user(metric)):.4f}"
 
     across = [f"{columns[0]} to {column}" for column in columns[1:]]
-    body: list[Line] = [
+    body: list[TableRow] = [
         [
             row,
             *(value(row, column) for column in columns),
@@ -103,7 +49,7 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         ]
         for row in rows
     ]
-    down: list[Line] = [
+    down: list[TableRow] = [
         [f"{rows[0]} to {row}", *(effect((rows[0], column), (row, column)) for column in columns), *[""] * len(across)]
         for row in rows[1:]
     ]
@@ -116,61 +62,46 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     )
 
 
+def _model_grid(runs: LoadedRuns) -> dict[tuple[str, str], ModelResults]:
+    """Return the trained models by (architecture, loss); raises `InputError` unless all combinations exist once."""
+    grid: dict[tuple[str, str], ModelResults] = {}
+    for model in runs.models:
+        if model.settings.get("class") == "Trained":
+            key = (model.settings["model"]["class"], _loss_name(model.settings["loss"]))
+            if key in grid:
+                raise InputError(f"effects need one model for each architecture and loss; {' with '.join(key)} has two")
+            grid[key] = model
+    num_architectures, num_losses = (len({key[place] for key in grid}) for place in (0, 1))
+    if num_architectures < 2 or num_losses < 2 or len(grid) < num_architectures * num_losses:
+        raise InputError(
+            "effects need every architecture with every loss, at least two of each, finished. "
+            f"Received: {', '.join(' with '.join(key) for key in grid) or 'none'}"
+        )
+    return grid
+
+
 def _loss_name(loss: Json) -> str:
     count = loss.get("num_negatives")
     calibration = f", t={loss['calibration']:g}" if "calibration" in loss else ""
     return loss["class"] + (f"(k={count}{calibration})" if count else "")
 
 
-VERDICTS = ("inside our interval", "within 5 %", "off")
-
-
-def published_table(comparison: Comparison) -> tuple[Table, bool]:
-    """Ours beside the paper's, with a verdict for each number; says whether none is off."""
-    lines: list[Line] = []
-    verdicts = []
-    for row in comparison.rows:
-        for metric, cell in row.cells.items():
-            if cell.published is not None:
-                relative = cell.value.mean / cell.published - 1 if cell.published else float("inf")
-                digits = quoted_digits(comparison, metric)
-                verdicts.append(verdict(cell.value, cell.published, digits))
-                interval = f"{cell.value.low:.4f} to {cell.value.high:.4f}"
-                numbers = [f"{cell.value.mean:.4f}", interval, f"{cell.published:.{digits}f}", f"{relative:+.1%}"]
-                lines.append([row.name, metric, *numbers, verdicts[-1]])
-    table = Table(
-        label=f"{comparison.run}-published",
-        header=["Model", "Metric", "Ours", "95 % interval", "Paper", "Difference", "Verdict"],
-        blocks=[lines],
-        caption=f"Our means over {comparison.num_users:,} users beside the published numbers.",
-    )
-    return table, VERDICTS[2] not in verdicts
-
-
-def verdict(ours: Interval, published: float, digits: int) -> str:
-    """What a number published with so many digits is to ours; that it was rounded is not held against it."""
-    rounding = 0.5 * 10**-digits
-    if ours.low - rounding <= published <= ours.high + rounding:
-        return VERDICTS[0]
-    return VERDICTS[1] if abs(ours.mean - published) <= CLOSE * published else VERDICTS[2]
-
-
 def beyond_accuracy_table(runs: LoadedRuns, cutoff: int = CUTOFF) -> Table:
-    """How much of the catalogue the first places show, and how popular what they show is."""
+    """Return the share of the catalogue that the top items of all users cover, and the popularity of these items."""
     items = runs.folders[0].read_items()
-    places = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
-    lines = []
+    popularity_ranks = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
+    rows: list[TableRow] = []
     for model in runs.models:
-        shown = [folder.read_top_items() for folder in model.folders]
-        firsts = [frame.loc[frame["position"] <= cutoff, "item"] for frame in shown]
-        if firsts:
-            coverage = np.mean([first.nunique() / len(items) for first in firsts])
-            popularity = np.mean([first.map(places).mean() for first in firsts])
-            lines.append([model.name, f"{coverage:.1%}", f"{popularity:,.1f}"])
+        frames = [folder.read_top_items() for folder in model.folders]
+        tops = [frame.loc[frame["position"] <= cutoff, "item"] for frame in frames]
+        if tops:
+            coverage = np.mean([top.nunique() / len(items) for top in tops])
+            popularity = np.mean([top.map(popularity_ranks).mean() for top in tops])
+            rows.append([model.name, f"{coverage:.1%}", f"{popularity:,.1f}"])
     return Table(
         label=f"{runs.title}-beyond-accuracy",
         header=["Model", f"Coverage@{cutoff}", f"Popularity rank@{cutoff}"],
-        blocks=[lines],
+        blocks=[rows],
         caption=f"Coverage: share of the {len(items):,} items that stand in someone's first {cutoff}; popularity rank: "
         "mean place, 1 being the most popular, of the items that do.",
     )
@@ -178,7 +109,14 @@ def beyond_accuracy_table(runs: LoadedRuns, cutoff: int = CUTOFF) -> Table:
 
 @dataclass(frozen=True)
 class Stratum:
-    """Users with something in common, and the difference of two models over them."""
+    """A group of users, and the difference of two models over them.
+
+    Args:
+        by: what the users are grouped by.
+        bounds: smallest and largest value in the group.
+        num_users: number of users.
+        difference: mean difference and its 95 % interval.
+    """
 
     by: str
     bounds: tuple[float, float]
@@ -191,25 +129,25 @@ STRATA = {
     "target_count": "popularity of the target",
     "activity": "interactions per day",
 }
+"""Columns of cases.parquet that users are grouped by, with their titles."""
 
 
 def stratify(runs: LoadedRuns, metric: str, first: str, second: str) -> list[Stratum]:
-    """The difference of two models among users with short and long histories, rare and popular targets, and so on."""
+    """Return the difference of two models in groups of users by each of `STRATA` that the results folder has."""
     cases = runs.folders[0].read_cases()
     differences = runs.find(first).per_user(metric) - runs.find(second).per_user(metric)
     strata = []
     for column, title in STRATA.items():
         if column in cases:
             values = cases[column].to_numpy()
-            for members in _quantile_bins(values):
-                inside = values[members]
-                bounds = (float(inside.min()), float(inside.max()))
-                strata.append(Stratum(title, bounds, len(inside), mean_interval(differences[members])))
+            for users in _quantile_bins(values):
+                bounds = (float(values[users].min()), float(values[users].max()))
+                strata.append(Stratum(title, bounds, len(users), mean_interval(differences[users])))
     return strata
 
 
 def strata_table(strata: Sequence[Stratum], metric: str, first: str, second: str) -> Table:
-    """One line per group of users."""
+    """Return a table with one row per group of users."""
     blocks = [
         [
             [
@@ -233,6 +171,6 @@ def strata_table(strata: Sequence[Stratum], metric: str, first: str, second: str
 
 
 def _quantile_bins(values: Array) -> list[Array]:
-    """Rows in up to `NUM_BINS` groups of about equal size; equal values stay together."""
+    """Return the indices of up to `NUM_BINS` groups of about equal size; equal values are in one group."""
     codes = pd.qcut(values, NUM_BINS, labels=False, duplicates="drop")
     return [np.flatnonzero(codes == code) for code in np.unique(codes)]

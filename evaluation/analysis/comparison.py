@@ -1,8 +1,9 @@
-"""Comparison of models: means over users, and the tested difference of each model to the best or to a baseline."""
+"""Comparison of models: means over users, and paired tests of each model against the best one or a baseline."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from aprec_like.types import Array
 from evaluation.analysis.significance import (
     Interval,
     PairedTest,
-    correct,
+    caveat_of_test,
+    correct_tests,
     detectable_difference,
     mean_interval,
     paired_test,
-    remark_on,
 )
 from evaluation.results.load import LoadedRuns, ModelResults
 
@@ -24,13 +25,13 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Rules:
-    """How models are tested.
+    """Settings of the significance tests.
 
     Args:
-        baseline: the comparator of every test; `None` compares with the best of each metric.
-        test: name of the test.
-        correction: for several tests.
-        alpha: level of significance.
+        baseline: name of the model that every other is tested against; `None` for the best of each metric.
+        test: a key of `significance.TESTS`.
+        correction: of p-values for the number of tests: "holm", "bonferroni" or "none".
+        alpha: significance level.
     """
 
     baseline: str | None = None
@@ -41,18 +42,18 @@ class Rules:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model under one metric.
+    """One model under one metric. The comparator is the baseline, or the best model of the metric.
 
     Args:
         value: mean over users and its 95 % interval.
         seed_std: standard deviation of the mean over seeds; `None` with one seed.
-        seed_share: of the variance of the mean, how much is due to seeds rather than users; `None` with one seed.
-        comparator: whom it was tested against; `None` for the comparator itself.
-        test: the test; `None` for the comparator itself.
-        relative: the difference as a share of the comparator's mean; `None` where that is zero.
-        p_corrected: of that test, corrected for the family.
-        detectable: the smallest difference to the comparator that these users would show.
-        published: the paper's number, where the recipe has one.
+        seed_share: share of seeds, as opposed to users, in the variance of the mean; `None` with one seed.
+        comparator: name of the comparator; `None` for the comparator itself.
+        test: test of the difference to the comparator; `None` for the comparator itself.
+        relative: the difference divided by the comparator's mean; `None` if that is zero.
+        p_corrected: p-value of the test, corrected for the number of tests.
+        detectable: smallest difference to the comparator that these users can show.
+        published: the paper's number; `None` if the recipe has none.
     """
 
     value: Interval
@@ -78,21 +79,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a table shows.
+    """The tested results of all models of a run.
 
     Args:
         run: name of the run.
-        metrics: columns, by name.
+        metrics: names of the metrics.
         rows: the finished models.
-        bounds: the Oracle of simulated data: the best possible, so never best, second, or tested.
-        literature: quoted rows, never tested.
-        remarks: models that are missing from the table, and why; what a test or the data can't show.
-        rules: of the tests.
-        family_size: how many tests were corrected for.
-        num_users: how many users.
-        exclude_seen: whether seen items were left out of the rankings.
-        num_candidates: among how many drawn items the sampled metrics rank; `None` without such metrics.
-        groups: names of the models that stand together, by the name of the group.
+        bounds: the oracle of simulated data, an upper bound: never best, second, or tested.
+        literature: quoted numbers by model and metric, never tested.
+        remarks: caveats about tests and data; unfinished models, with reasons.
+        rules: settings of the tests.
+        family_size: number of tests that p-values are corrected for.
+        num_users: number of users.
+        exclude_seen: whether seen items are left out of the rankings.
+        num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
+        groups: names of models by group; a table separates groups by rules.
     """
 
     run: str
@@ -108,24 +109,36 @@ class Comparison:
     num_candidates: int | None
     groups: dict[str, list[str]]
 
+    @property
+    def published_metrics(self) -> tuple[str, ...]:
+        """The metrics if any model has a published number, else none."""
+        cells = [cell for row in self.rows for cell in row.cells.values()]
+        return self.metrics if any(cell.published is not None for cell in cells) else ()
+
     def ranked(self, metric: str) -> list[str]:
-        """Names of the models, best first by this metric."""
+        """Return the names of the models, best first."""
         return [row.name for row in sorted(self.rows, key=lambda row: -row.cells[metric].value.mean)]
 
+    def emphasis(self, name: str, metric: str) -> Literal["best", "second"] | None:
+        """Return whether a model is the best or the second of at least two; `None` for the others and the oracle."""
+        best, *others = self.ranked(metric) or [""]
+        if not others:
+            return None
+        return "best" if name == best else "second" if name == others[0] else None
+
     def is_significant(self, cell: Cell) -> bool:
-        """Whether the model differs from its comparator."""
+        """Return whether the difference to the comparator is significant."""
         return cell.p_corrected is not None and cell.p_corrected < self.rules.alpha
 
 
 def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
-    """Test every model against the best of each metric, or against the baseline, which must be among them."""
+    """Test every model against the baseline, or without one against the best of each metric.
+
+    Raises `InputError` if the baseline is not a finished model.
+    """
     rules = rules or Rules()
-    models = [model for model in runs.models if not model.is_oracle]
-    names = [model.name for model in runs.models]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{runs.title}: two models are called {repeated[0]}; tests could not tell them apart")
-    if rules.baseline is not None and runs.find(rules.baseline).is_oracle:
-        raise InputError(f"{rules.baseline} is the best possible ranking, not a model to be tested against")
+    _check_names(runs, rules.baseline)
+    models = runs.tested_models
     comparators = {metric: _comparator(models, metric, rules.baseline) for metric in runs.metrics} if models else {}
     tests = {
         (model.name, metric): paired_test(model.per_user(metric), comparator.per_user(metric), rules.test)
@@ -133,7 +146,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         for model in models
         if model is not comparator
     }
-    corrected = dict(zip(tests, correct([test.p_value for test in tests.values()], rules.correction), strict=True))
+    p_corrected = correct_tests(tests, rules.correction)
     published = runs.settings.get("published", {})
     family_size, num_users = (1 if rules.correction == "none" else len(tests)), len(runs.cases)
 
@@ -147,7 +160,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
             comparator=comparators[metric].name if test else None,
             test=test,
             relative=test.difference.mean / mean if test and mean else None,
-            p_corrected=corrected.get(key),
+            p_corrected=p_corrected.get(key),
             detectable=detectable_difference(test.spread, num_users, rules.alpha, family_size) if test else None,
             published=published.get(model.name, {}).get(metric),
         )
@@ -156,41 +169,51 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         return Row(model.name, model.seeds, {name: cell(model, name) for name in runs.metrics}, model.seconds_to_best)
 
     rows = [row(model) for model in models]
-    remark = remark_on(rules.test, rules.alpha, len(tests), rules.correction) if tests else None
+    caveat = caveat_of_test(rules.test, rules.alpha, len(tests), rules.correction) if tests else None
     return Comparison(
         run=runs.title,
         metrics=runs.metrics,
         rows=rows,
         bounds=[row(model) for model in runs.models if model.is_oracle],
         literature=runs.settings.get("literature", {}),
-        remarks=[*([remark] if remark else []), *_undetectable(rows, rules), *runs.remarks],
+        remarks=[*([caveat] if caveat else []), *_undetectable_differences(rows, rules), *runs.remarks],
         rules=rules,
         family_size=len(tests),
-        num_users=len(runs.cases),
+        num_users=num_users,
         exclude_seen=runs.settings["evaluation"]["exclude_seen"],
         num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
         groups=runs.settings.get("groups", {}),
     )
 
 
+def _check_names(runs: LoadedRuns, baseline: str | None) -> None:
+    names = [model.name for model in runs.models]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{runs.title}: two models are called {repeated[0]}; names must be unique")
+    if baseline is not None and runs.find(baseline).is_oracle:
+        raise InputError(f"{baseline} is the best possible ranking, not a model to be tested against")
+
+
 def _comparator(models: list[ModelResults], metric: str, baseline: str | None) -> ModelResults:
+    """Return the baseline if it is named, else the best model."""
     best = max(models, key=lambda model: float(np.mean(model.per_user(metric))))
     return next((model for model in models if model.name == baseline), best)
 
 
 def _spread_over_seeds(values: Array) -> dict[str, float | None]:
-    """What (seeds, users) values say of seeds: the spread of the mean, and its share in the variance of the mean."""
+    """Return `seed_std` and `seed_share` of a `Cell` from values (seeds, users)."""
     num_seeds, num_users = values.shape
     if num_seeds == 1:
         return {"seed_std": None, "seed_share": None}
-    of_seeds = float(np.var(np.mean(values, axis=1), ddof=1)) / num_seeds
-    of_users = float(np.var(np.mean(values, axis=0), ddof=1)) / num_users
-    total = of_seeds + of_users
-    return {"seed_std": float(np.sqrt(of_seeds * num_seeds)), "seed_share": of_seeds / total if total else 0.0}
+    seed_variance = float(np.var(np.mean(values, axis=1), ddof=1)) / num_seeds
+    user_variance = float(np.var(np.mean(values, axis=0), ddof=1)) / num_users
+    total = seed_variance + user_variance
+    seed_share = seed_variance / total if total else 0.0
+    return {"seed_std": float(np.sqrt(seed_variance * num_seeds)), "seed_share": seed_share}
 
 
-def _undetectable(rows: list[Row], rules: Rules) -> list[str]:
-    """Differences that are not significant and too small for this data to show."""
+def _undetectable_differences(rows: list[Row], rules: Rules) -> list[str]:
+    """Return remarks on differences that are not significant and too small for these users to show."""
     return [
         f"{row.name} and {cell.comparator}, {metric}: the difference of {abs(cell.test.difference.mean):.4f} is not "
         f"significant, and these users could hardly show one below {cell.detectable:.4f}"

@@ -1,4 +1,4 @@
-"""The tables of a comparison: models by metrics, and one line for every difference."""
+"""The main table of a comparison, models by metrics, and the table of differences with one row per test."""
 
 from __future__ import annotations
 
@@ -7,14 +7,96 @@ from collections.abc import Iterable, Sequence
 
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.significance import POWER, TEST_NAMES
-from evaluation.table import Entry, Table
+from evaluation.table import Entry, Table, TableRow
 
-MOST_DIGITS = 4
+MAX_DIGITS = 4
+
+
+def main_table(comparison: Comparison, *, show_published: bool = True) -> Table:
+    """Return the table of models by metrics: groups of models, the oracle of simulated data, quoted rows.
+
+    Args:
+        comparison: of the models of a run.
+        show_published: whether columns beside the metrics show the paper's numbers.
+    """
+    return side_by_side([comparison], show_published=show_published)
+
+
+def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = True) -> Table:
+    """Return the main tables of several datasets side by side, without published numbers; nothing is tested across."""
+    has_titles = len(comparisons) > 1
+    parts = [_Columns(comparison, show_published and not has_titles) for comparison in comparisons]
+    names = _unique([row.name for row in comparison.rows] for comparison in comparisons)
+    bounds = _unique([row.name for row in comparison.bounds] for comparison in comparisons)
+    quoted = _unique(comparison.literature for comparison in comparisons)
+    groups = _unique(comparison.groups for comparison in comparisons)
+    group_of = {name: group for comparison in comparisons for group, some in comparison.groups.items() for name in some}
+
+    def rows(names: list[str]) -> list[TableRow]:
+        return [[name, *(entry for part in parts for entry in part.model_entries(name))] for name in names]
+
+    quoted_rows: list[TableRow] = [
+        [f"{name} (quoted)", *(entry for part in parts for entry in part.quoted_entries(name))] for name in quoted
+    ]
+    captions = [(f"{comparison.run}: " if has_titles else "") + caption(comparison) for comparison in comparisons]
+    return Table(
+        label="-".join(comparison.run for comparison in comparisons),
+        header=["Model", *(title for part in parts for title in part.header)],
+        blocks=[
+            *(rows([name for name in names if group_of.get(name) == group]) for group in (None, *groups)),
+            rows(bounds),
+            quoted_rows,
+        ],
+        caption=" ".join(captions),
+        remarks=[remark for comparison in comparisons for remark in comparison.remarks],
+        spans=[(part.comparison.run, len(part.header)) for part in parts] if has_titles else (),
+    )
+
+
+class _Columns:
+    """The columns of one comparison in a table."""
+
+    def __init__(self, comparison: Comparison, show_published: bool) -> None:
+        self.comparison, self.metrics = comparison, comparison.metrics
+        self.rows = {row.name: row for row in (*comparison.rows, *comparison.bounds)}
+        self.published = comparison.published_metrics if show_published else ()
+        self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
+
+    def model_entries(self, name: str) -> list[Entry]:
+        """Return the entries of a model; empty ones if it is not in this comparison."""
+        row = self.rows.get(name)
+        if row is None:
+            return [Entry("")] * len(self.header)
+        values = [value_entry(self.comparison, row, metric) for metric in self.metrics]
+        published = [self._published_entry(metric, row.cells[metric].published) for metric in self.published]
+        minutes = Entry("" if row.seconds_to_best is None else f"{row.seconds_to_best / 60:.1f}")
+        return [*values, *published, minutes]
+
+    def quoted_entries(self, name: str) -> list[Entry]:
+        """Return the entries of a quoted row."""
+        values = self.comparison.literature.get(name, {})
+        numbers = [self._published_entry(metric, values.get(metric)) for metric in self.metrics]
+        return [*(Entry("") for _ in self.published), *numbers, Entry("")]
+
+    def _published_entry(self, metric: str, value: float | None) -> Entry:
+        return Entry("" if value is None else f"{value:.{num_published_digits(self.comparison, metric)}f}")
+
+
+def value_entry(comparison: Comparison, row: Row, metric: str) -> Entry:
+    """Return a model's mean with the emphasis of the best and the second, and the mark of significance."""
+    cell = row.cells[metric]
+    mark = significance_mark(comparison) if comparison.is_significant(cell) else ""
+    return Entry(f"{cell.value.mean:.{num_digits(comparison, metric)}f}", comparison.emphasis(row.name, metric), mark)
+
+
+def significance_mark(comparison: Comparison) -> str:
+    """Return a star for differences from the best model, a dagger for differences from the baseline."""
+    return "†" if comparison.rules.baseline else "*"
 
 
 def caption(comparison: Comparison) -> str:
-    """What the numbers are and how they were tested, in sentences."""
-    seeds = {len(row.seeds) for row in comparison.rows}
+    """Return sentences on what the numbers are and how they were tested."""
+    num_seeds = {len(row.seeds) for row in comparison.rows}
     sentences = [
         f"Means over {comparison.num_users:,} users; the whole catalogue is ranked, seen items "
         + ("excluded" if comparison.exclude_seen else "included"),
@@ -23,106 +105,22 @@ def caption(comparison: Comparison) -> str:
     if comparison.num_candidates:
         drawn = f"the target among itself and {comparison.num_candidates} drawn items"
         sentences.insert(1, f"(sampled): {drawn}, not comparable with rankings of the catalogue")
-    if max(seeds, default=1) > 1:
+    if max(num_seeds, default=1) > 1:
         sentences.append(
-            f"means over {' or '.join(map(str, sorted(seeds)))} seeds; tests are conditional on these seeds"
+            f"means over {' or '.join(map(str, sorted(num_seeds)))} seeds; tests are conditional on these seeds"
         )
     if comparison.family_size:
         rules = comparison.rules
         against = f"from {rules.baseline}" if rules.baseline else "from the best"
         sentences.append(
-            f"{mark_of(comparison)} differs {against} ({TEST_NAMES[rules.test]} over users, p < {rules.alpha:g}, "
-            f"{_corrected(comparison)}, {comparison.family_size} tests)"
+            f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]} over users, "
+            f"p < {rules.alpha:g}, {_correction_text(comparison)}, {comparison.family_size} tests)"
         )
     return "; ".join(sentences) + "."
 
 
-def mark_of(comparison: Comparison) -> str:
-    """A star for a difference from the best, a dagger for one from the baseline."""
-    return "†" if comparison.rules.baseline else "*"
-
-
-def main_table(comparison: Comparison) -> Table:
-    """Models by metrics: groups of models, then the bound of simulated data, then quoted rows."""
-    return side_by_side([comparison])
-
-
-def paper_table(comparison: Comparison) -> Table:
-    """The main table without the columns of published numbers, which a page has no room for."""
-    return side_by_side([comparison], has_published=False)
-
-
-def side_by_side(comparisons: Sequence[Comparison], *, has_published: bool = True) -> Table:
-    """The main tables of several datasets next to each other; there is no test between them."""
-    has_titles = len(comparisons) > 1
-    parts = [_Part(comparison, has_published and not has_titles) for comparison in comparisons]
-    names = _in_order([row.name for row in comparison.rows] for comparison in comparisons)
-    bounds = _in_order([row.name for row in comparison.bounds] for comparison in comparisons)
-    quoted = _in_order(comparison.literature for comparison in comparisons)
-    groups = _in_order(comparison.groups for comparison in comparisons)
-    group_of = {name: group for comparison in comparisons for group, some in comparison.groups.items() for name in some}
-
-    def lines(some: list[str]) -> list[list[Entry | str]]:
-        return [[name, *(entry for part in parts for entry in part.line(name))] for name in some]
-
-    captions = [(f"{comparison.run}: " if has_titles else "") + caption(comparison) for comparison in comparisons]
-    return Table(
-        label="-".join(comparison.run for comparison in comparisons),
-        header=["Model", *(title for part in parts for title in part.header)],
-        blocks=[
-            *(lines([name for name in names if group_of.get(name) == group]) for group in (None, *groups)),
-            lines(bounds),
-            [[f"{name} (quoted)", *(entry for part in parts for entry in part.quoted(name))] for name in quoted],
-        ],
-        caption=" ".join(captions),
-        remarks=[remark for comparison in comparisons for remark in comparison.remarks],
-        spans=[(part.comparison.run, len(part.header)) for part in parts] if has_titles else (),
-    )
-
-
-class _Part:
-    """The columns of one comparison in a table."""
-
-    def __init__(self, comparison: Comparison, has_published: bool) -> None:
-        self.comparison, self.metrics = comparison, comparison.metrics
-        self.rows = {row.name: row for row in (*comparison.rows, *comparison.bounds)}
-        self.order = {metric: comparison.ranked(metric) for metric in self.metrics}
-        cells = [cell for row in comparison.rows for cell in row.cells.values()]
-        is_quoted = has_published and any(cell.published is not None for cell in cells)
-        self.published = self.metrics if is_quoted else ()
-        self.digits = {metric: digits_for(comparison, metric) for metric in self.metrics}
-        self.quoted_digits = {metric: quoted_digits(comparison, metric) for metric in self.metrics}
-        self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
-
-    def line(self, name: str) -> list[Entry]:
-        """The entries of a model; empty if it is not in this comparison."""
-        row = self.rows.get(name)
-        if row is None:
-            return [Entry("")] * len(self.header)
-        values = [self._measured(row, metric) for metric in self.metrics]
-        published = [self._number(metric, row.cells[metric].published) for metric in self.published]
-        minutes = Entry("" if row.seconds_to_best is None else f"{row.seconds_to_best / 60:.1f}")
-        return [*values, *published, minutes]
-
-    def quoted(self, name: str) -> list[Entry]:
-        """The entries of a row that was quoted."""
-        values = self.comparison.literature.get(name, {})
-        numbers = [self._number(metric, values.get(metric)) for metric in self.metrics]
-        return [*(Entry("") for _ in self.published), *numbers, Entry("")]
-
-    def _measured(self, row: Row, metric: str) -> Entry:
-        cell, order = row.cells[metric], self.order[metric]
-        place = order.index(row.name) if row.name in order and len(order) > 1 else None
-        mark = mark_of(self.comparison) if self.comparison.is_significant(cell) else ""
-        text = f"{cell.value.mean:.{self.digits[metric]}f}"
-        return Entry(text, "best" if place == 0 else "second" if place == 1 else None, mark)
-
-    def _number(self, metric: str, value: float | None) -> Entry:
-        return Entry("" if value is None else f"{value:.{self.quoted_digits[metric]}f}")
-
-
 def differences_table(comparison: Comparison) -> Table:
-    """One line per model and metric: interval, difference, p-value, effect size, wins, power."""
+    """Return a table with one row per model and metric: interval, difference, p-value, effect size, wins, power."""
     has_seeds = any(cell.seed_std is not None for row in comparison.rows for cell in row.cells.values())
     header = [
         "Model", "Metric", "Mean", "95 % interval", "Difference", "Relative", "p", "d", "Wins/ties/losses",
@@ -130,33 +128,17 @@ def differences_table(comparison: Comparison) -> Table:
     ]  # fmt: skip
     header += ["SD over seeds", "Share of seeds"] if has_seeds else []
 
-    def line(row: Row, metric: str) -> list[str]:
-        cell = row.cells[metric]
-        digits = digits_for(comparison, metric)
-        value, test = cell.value, cell.test
-        texts = [row.name, metric, f"{value.mean:.{digits}f}", f"{value.low:.{digits}f} to {value.high:.{digits}f}"]
-        if test is None or cell.p_corrected is None:
-            texts += [""] * 6
-        else:
-            texts += [f"{test.difference.mean:+.{digits}f}", "" if cell.relative is None else f"{cell.relative:+.1%}"]
-            texts += [
-                p_text(cell.p_corrected),
-                f"{test.effect_size:+.3f}",
-                f"{test.wins:,}/{test.ties:,}/{test.losses:,}",
-            ]
-            texts += [f"{cell.detectable:.{digits}f}"]
-        if cell.seed_std is not None and cell.seed_share is not None:
-            texts += [f"{cell.seed_std:.{digits}f}", f"{cell.seed_share:.0%}"]
-        return texts + [""] * (len(header) - len(texts))
+    def texts(row: Row, metric: str) -> list[str]:
+        found = _difference_texts(row, metric, num_digits(comparison, metric))
+        return found + [""] * (len(header) - len(found))
 
-    against = comparison.rules.baseline or "the best model of each metric"
     if not comparison.family_size:
-        return Table(
-            f"{comparison.run}-means", header[:4], [[line(row, m)[:4] for m in row.cells] for row in comparison.rows]
-        )
+        means: list[list[TableRow]] = [[texts(row, metric)[:4] for metric in row.cells] for row in comparison.rows]
+        return Table(f"{comparison.run}-means", header[:4], means)
+    against = comparison.rules.baseline or "the best model of each metric"
     sentences = [
         f"Differences to {against}: {TEST_NAMES[comparison.rules.test]} over {comparison.num_users:,} users, p-values "
-        f"{_corrected(comparison)} for {comparison.family_size} tests; d is Cohen's d of the paired differences",
+        f"{_correction_text(comparison)} for {comparison.family_size} tests; d is Cohen's d of the paired differences",
         f"detectable: the smallest difference that these users show with {POWER:.0%} power at the strictest level",
     ]
     if has_seeds:
@@ -164,37 +146,57 @@ def differences_table(comparison: Comparison) -> Table:
     return Table(
         label=f"{comparison.run}-differences",
         header=header,
-        blocks=[[line(row, metric) for row in comparison.rows] for metric in comparison.metrics],
+        blocks=[[texts(row, metric) for row in comparison.rows] for metric in comparison.metrics],
         caption="; ".join(sentences) + ".",
     )
 
 
-def _corrected(comparison: Comparison) -> str:
+def _difference_texts(row: Row, metric: str, digits: int) -> list[str]:
+    cell = row.cells[metric]
+    value, test = cell.value, cell.test
+    texts = [row.name, metric, f"{value.mean:.{digits}f}", f"{value.low:.{digits}f} to {value.high:.{digits}f}"]
+    if test is None or cell.p_corrected is None:
+        texts += [""] * 6
+    else:
+        texts += [
+            f"{test.difference.mean:+.{digits}f}",
+            "" if cell.relative is None else f"{cell.relative:+.1%}",
+            format_p_value(cell.p_corrected),
+            f"{test.effect_size:+.3f}",
+            f"{test.wins:,}/{test.ties:,}/{test.losses:,}",
+            f"{cell.detectable:.{digits}f}",
+        ]
+    if cell.seed_std is not None and cell.seed_share is not None:
+        texts += [f"{cell.seed_std:.{digits}f}", f"{cell.seed_share:.0%}"]
+    return texts
+
+
+def _correction_text(comparison: Comparison) -> str:
     correction = comparison.rules.correction
     return "not corrected" if correction == "none" else f"{correction.capitalize()}-corrected"
 
 
-def digits_for(comparison: Comparison, metric: str) -> int:
-    """One digit more than the interval's half-width has certain ones: 0.03 gives three digits, 0.006 four."""
-    widths = [row.cells[metric].value for row in comparison.rows]
-    halves = [(value.high - value.low) / 2 for value in widths if value.high > value.low]
-    if not halves:
-        return MOST_DIGITS
-    return min(MOST_DIGITS, max(2, math.ceil(-math.log10(min(halves))) + 1))
+def num_digits(comparison: Comparison, metric: str) -> int:
+    """Return the decimals of a metric: one more than are certain. A half-width of 0.03 gives three, 0.006 four."""
+    values = [row.cells[metric].value for row in comparison.rows]
+    half_widths = [(value.high - value.low) / 2 for value in values if value.high > value.low]
+    if not half_widths:
+        return MAX_DIGITS
+    return min(MAX_DIGITS, max(2, math.ceil(-math.log10(min(half_widths))) + 1))
 
 
-def p_text(value: float) -> str:
-    """A p-value as a reader wants it."""
-    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
-
-
-def _in_order(names: Iterable[Iterable[str]]) -> list[str]:
-    """Names from several lists, each once, in the order in which they come."""
-    return list(dict.fromkeys(name for some in names for name in some))
-
-
-def quoted_digits(comparison: Comparison, metric: str) -> int:
-    """As many digits as the longest of a metric's quoted numbers: a source's 0.300 is a float's 0.3."""
+def num_published_digits(comparison: Comparison, metric: str) -> int:
+    """Return the decimals of the longest published or quoted number of a metric: a paper's 0.300 is the float 0.3."""
     published = [row.cells[metric].published for row in comparison.rows]
     numbers = [*published, *(values.get(metric) for values in comparison.literature.values())]
     return max((len(str(number).partition(".")[2]) for number in numbers if number is not None), default=0)
+
+
+def format_p_value(value: float) -> str:
+    """Return a p-value with four decimals, or "< 0.0001"."""
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _unique(lists: Iterable[Iterable[str]]) -> list[str]:
+    """Return the names of several lists, each once, in order of appearance."""
+    return list(dict.fromkeys(name for names in lists for name in names))

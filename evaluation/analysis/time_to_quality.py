@@ -1,4 +1,4 @@
-"""How long models trained until they were good."""
+"""Minutes of training until the validation metric reaches given values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from evaluation.results.load import LoadedRuns
-from evaluation.table import Line, Table
+from evaluation.table import Table, TableRow
 
 
 def time_table(runs: LoadedRuns, targets: Sequence[float]) -> Table:
-    """Minutes of training, validation included, until the validation metric first reached each target.
+    """Return a table of the minutes, validation included, until the validation metric first reached each target.
 
-    Means over seeds; a target that one of them never reached has no time. Models that were not validated are left out.
+    Minutes are means over seeds; a cell is empty if a seed never reached the target. Models without validation are
+    left out.
     """
-    lines: list[Line] = []
+    rows: list[TableRow] = []
     metrics: dict[str, None] = {}
     for model in runs.models:
         histories = [folder.read_history().dropna(subset="validation") for folder in model.folders]
@@ -26,19 +27,20 @@ def time_table(runs: LoadedRuns, targets: Sequence[float]) -> Table:
         metrics[model.settings["training"]["early_stopping"]["metric"]] = None
         best = float(np.mean([history["validation"].max() for history in histories]))
         total = float(np.mean([history["seconds"].iloc[-1] for history in histories])) / 60
-        lines.append([model.name, *(_minutes(histories, target) for target in targets), f"{best:.4f}", f"{total:.1f}"])
-    if not lines:
+        minutes = [_minutes_to(histories, target) for target in targets]
+        rows.append([model.name, *minutes, f"{best:.4f}", f"{total:.1f}"])
+    if not rows:
         raise InputError(f"{runs.title}: no finished model was validated while it trained")
     metric = " or ".join(metrics)
     return Table(
         label="time",
         header=["Model", *(f"Minutes to {target:g}" for target in targets), f"Best {metric}", "Minutes in all"],
-        blocks=[lines],
+        blocks=[rows],
         caption=f"Minutes of training until {metric} of the validation users reached a value; empty where it did not.",
     )
 
 
-def _minutes(histories: Sequence[pd.DataFrame], target: float) -> str:
+def _minutes_to(histories: Sequence[pd.DataFrame], target: float) -> str:
     reached = [history.loc[history["validation"] >= target, "seconds"] for history in histories]
     if any(seconds.empty for seconds in reached):
         return ""

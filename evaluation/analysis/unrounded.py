@@ -1,19 +1,19 @@
-"""A comparison as CSV and JSON with every number unrounded, and the table files of a results folder."""
+"""A comparison as CSV and JSON with unrounded numbers, and the table files of a results folder."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
+from aprec_like.types import Json
 from evaluation.analysis.comparison import Cell, Comparison, Row
-from evaluation.analysis.main_table import caption, differences_table, main_table, paper_table
-from evaluation.table import as_latex, as_markdown, csv_of
+from evaluation.analysis.main_table import caption, differences_table, main_table
+from evaluation.table_formats import as_latex, as_markdown, format_csv
 
 
-def as_csv(comparison: Comparison) -> str:
-    """One line per model and metric, unrounded."""
+def comparison_csv(comparison: Comparison) -> str:
+    """Return one line per model and metric."""
     header = ["model", "metric", "mean", "low", "high", "seed_std", "seeds", "published", "seconds_to_best"]
-    lines: list[list[object]] = [
+    rows: list[list[object]] = [
         [
             row.name, metric, cell.value.mean, cell.value.low, cell.value.high, cell.seed_std, len(row.seeds),
             cell.published, row.seconds_to_best,
@@ -21,40 +21,40 @@ def as_csv(comparison: Comparison) -> str:
         for row in [*comparison.rows, *comparison.bounds]
         for metric, cell in row.cells.items()
     ]  # fmt: skip
-    return csv_of(header, lines)
+    return format_csv(header, rows)
 
 
 def significance_csv(comparison: Comparison) -> str:
-    """One line per test, unrounded."""
+    """Return one line per test."""
     header = [
         "model", "comparator", "metric", "difference", "low", "high", "relative", "p_value", "p_corrected", "test",
         "correction", "family_size", "is_significant", "effect_size", "wins", "ties", "losses", "detectable",
     ]  # fmt: skip
-    lines: list[list[object]] = []
+    rows: list[list[object]] = []
     for row in comparison.rows:
         for metric, cell in row.cells.items():
             if cell.test is not None:
                 test, rules = cell.test, comparison.rules
-                lines.append([
+                rows.append([
                     row.name, cell.comparator, metric, test.difference.mean, test.difference.low, test.difference.high,
                     cell.relative, test.p_value, cell.p_corrected, rules.test, rules.correction,
                     comparison.family_size, comparison.is_significant(cell), test.effect_size, test.wins, test.ties,
                     test.losses, cell.detectable,
                 ])  # fmt: skip
-    return csv_of(header, lines)
+    return format_csv(header, rows)
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Everything, unrounded."""
+def comparison_json(comparison: Comparison) -> Json:
+    """Return all fields of the comparison as a JSON object."""
 
-    def cell(value: Cell) -> dict[str, Any]:
-        return asdict(value) | {"is_significant": comparison.is_significant(value)}
+    def cell_json(cell: Cell) -> Json:
+        return asdict(cell) | {"is_significant": comparison.is_significant(cell)}
 
-    def row(value: Row) -> dict[str, Any]:
+    def row_json(row: Row) -> Json:
         return {
-            "seeds": list(value.seeds),
-            "seconds_to_best": value.seconds_to_best,
-            "metrics": {metric: cell(found) for metric, found in value.cells.items()},
+            "seeds": list(row.seeds),
+            "seconds_to_best": row.seconds_to_best,
+            "metrics": {metric: cell_json(cell) for metric, cell in row.cells.items()},
         }
 
     return {
@@ -65,19 +65,19 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "rules": asdict(comparison.rules),
         "family_size": comparison.family_size,
         "best": {metric: comparison.ranked(metric)[0] for metric in comparison.metrics if comparison.rows},
-        "models": {value.name: row(value) for value in comparison.rows},
-        "bounds": {value.name: row(value) for value in comparison.bounds},
+        "models": {row.name: row_json(row) for row in comparison.rows},
+        "bounds": {row.name: row_json(row) for row in comparison.bounds},
         "literature": comparison.literature,
         "caption": caption(comparison),
         "remarks": comparison.remarks,
     }
 
 
-def all_files(comparison: Comparison) -> dict[str, str]:
-    """The table files of a results folder, by name."""
+def table_files(comparison: Comparison) -> dict[str, str]:
+    """Return the texts of the table files of a results folder, by file name."""
     return {
         "table.md": as_markdown(main_table(comparison)) + "\n" + as_markdown(differences_table(comparison)),
-        "table.tex": as_latex(paper_table(comparison)),
-        "table.csv": as_csv(comparison),
+        "table.tex": as_latex(main_table(comparison, show_published=False)),
+        "table.csv": comparison_csv(comparison),
         "significance.csv": significance_csv(comparison),
     }

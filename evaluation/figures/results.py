@@ -11,8 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from aprec_like.types import Array
-from evaluation.analysis.breakdown import Pairwise, Stratum
+from evaluation.analysis.breakdown import Stratum
 from evaluation.analysis.comparison import Comparison
+from evaluation.analysis.pairwise import Pairwise
 from evaluation.analysis.significance import Interval
 from evaluation.figures.style import (
     GRID_COLOUR,

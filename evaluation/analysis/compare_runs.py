@@ -1,0 +1,122 @@
+"""The work of `evaluation.compare`: load runs, compare their models, print tables in the chosen format."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aprec_like.types import Json
+from evaluation.analysis.breakdown import beyond_accuracy_table, effects_table, strata_table, stratify
+from evaluation.analysis.comparison import Comparison, Rules, compare_models
+from evaluation.analysis.ladder import ladder_table
+from evaluation.analysis.main_table import differences_table, side_by_side
+from evaluation.analysis.pairwise import compare_pairs, pairwise_table
+from evaluation.analysis.published import Verdict, compare_with_published, published_table
+from evaluation.analysis.time_to_quality import time_table
+from evaluation.analysis.unrounded import comparison_csv, comparison_json
+from evaluation.cli import DONE, FAILED
+from evaluation.results.load import LoadedRuns, load_runs
+from evaluation.results.store import RunFolder, encode_name
+from evaluation.results.trec import export_results, import_results
+from evaluation.table import Table
+from evaluation.table_formats import RENDERERS, as_csv, as_json
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """The command line, which `python -m evaluation.compare --help` explains."""
+
+    runs: list[Path]
+    metric: list[str]
+    baseline: str | None
+    test: str
+    correction: str
+    alpha: float
+    format: str
+    check: bool
+    imported: list[Path]
+    export: Path | None
+    side_by_side: bool
+    pairwise: bool
+    ladder: bool
+    effects: bool
+    beyond_accuracy: bool
+    time_to: list[float]
+    explain: list[str] | None
+    figures: Path | None
+
+    @property
+    def rules(self) -> Rules:
+        """Settings of the significance tests."""
+        return Rules(self.baseline, self.test, self.correction, self.alpha)
+
+
+def load_groups(options: CompareOptions) -> list[LoadedRuns]:
+    """Load the runs of each comparison: all runs together, or with --side-by-side each run on its own."""
+    folders = [RunFolder(path) for path in options.runs]
+    groups = [[folder] for folder in folders] if options.side_by_side else [folders]
+    loaded = [load_runs(group, options.metric) for group in groups]
+    return [_add_imported(runs, options.imported) for runs in loaded] if options.imported else loaded
+
+
+def _add_imported(runs: LoadedRuns, paths: Sequence[Path]) -> LoadedRuns:
+    for path in paths:
+        runs = replace(runs, models=[*runs.models, import_results(path, runs)])
+    return runs
+
+
+def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> int:
+    """Print the tables that the options ask for; returns the exit code."""
+    comparisons = [compare_models(runs, options.rules) for runs in groups]
+    pairs = zip(groups, comparisons, strict=True)
+    extra = [table for runs, comparison in pairs for table in _extra_tables(runs, comparison, options)]
+    if options.export:
+        _export(groups, options.export)
+    if options.format == "json":
+        print(json.dumps(_to_json(comparisons, extra), indent=2, allow_nan=False))
+    elif options.format == "csv":
+        print("\n".join([*map(comparison_csv, comparisons), *map(as_csv, extra)]), end="")
+    else:
+        is_paper = options.format == "latex"  # a paper has room for the main table alone
+        main = side_by_side(comparisons, show_published=not is_paper)
+        differences = [] if is_paper else map(differences_table, comparisons)
+        print("\n".join(RENDERERS[options.format](table) for table in (main, *differences, *extra)), end="")
+    return FAILED if options.check and any(map(_has_number_off, comparisons)) else DONE
+
+
+def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOptions) -> Iterator[Table]:
+    rules = options.rules
+    if options.check:
+        yield published_table(comparison)
+    for metric in runs.metrics:
+        if options.pairwise:
+            yield pairwise_table(compare_pairs(runs, metric, rules))
+        if options.ladder:
+            yield ladder_table(runs, metric, rules)
+        if options.effects:
+            yield effects_table(runs, metric, rules)
+        if options.explain:
+            yield strata_table(stratify(runs, metric, *options.explain), metric, *options.explain)
+    if options.beyond_accuracy:
+        yield beyond_accuracy_table(runs)
+    if options.time_to:
+        yield time_table(runs, options.time_to)
+
+
+def _to_json(comparisons: Sequence[Comparison], extra: Sequence[Table]) -> Json:
+    values = [comparison_json(comparison) for comparison in comparisons]
+    value: Json = values[0] if len(values) == 1 else {"comparisons": values}
+    return value | {"tables": [as_json(table) for table in extra]}
+
+
+def _has_number_off(comparison: Comparison) -> bool:
+    return any(number.verdict is Verdict.OFF for number in compare_with_published(comparison))
+
+
+def _export(groups: Sequence[LoadedRuns], folder: Path) -> None:
+    for runs in groups:
+        for path in export_results(runs, folder if len(groups) == 1 else folder / encode_name(runs.title)):
+            print(path, file=sys.stderr)

@@ -1,0 +1,60 @@
+"""Paired tests of every pair of models under one metric."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from evaluation.analysis.comparison import Rules
+from evaluation.analysis.significance import TEST_NAMES, PairedTest, correct_tests, paired_test
+from evaluation.results.load import LoadedRuns
+from evaluation.table import Entry, Table
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """The tests of all pairs of models under one metric.
+
+    Args:
+        metric: name of the metric.
+        names: of the models, in table order.
+        tests: by (first, second), for the difference first minus second; each pair once.
+        p_corrected: p-values corrected for all pairs, by (first, second).
+        rules: of the tests.
+    """
+
+    metric: str
+    names: list[str]
+    tests: dict[tuple[str, str], PairedTest]
+    p_corrected: dict[tuple[str, str], float]
+    rules: Rules
+
+
+def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
+    """Test every pair of models; p-values are corrected for all pairs."""
+    models = runs.tested_models
+    tests = {
+        (first.name, second.name): paired_test(first.per_user(metric), second.per_user(metric), rules.test)
+        for first, second in itertools.combinations(models, 2)
+    }
+    names = [model.name for model in models]
+    return Pairwise(metric, names, tests, correct_tests(tests, rules.correction), rules)
+
+
+def pairwise_table(pairs: Pairwise) -> Table:
+    """Return the matrix of differences, row minus column; a star marks significant ones."""
+
+    def entry(row: str, column: str) -> Entry:
+        if row == column:
+            return Entry("")
+        key, sign = ((row, column), 1) if (row, column) in pairs.tests else ((column, row), -1)
+        mark = "*" if pairs.p_corrected[key] < pairs.rules.alpha else ""
+        return Entry(f"{sign * pairs.tests[key].difference.mean:+.4f}", mark=mark)
+
+    return Table(
+        label=f"pairs-{pairs.metric}",
+        header=["", *pairs.names],
+        blocks=[[[row, *(entry(row, column) for column in pairs.names)] for row in pairs.names]],
+        caption=f"{pairs.metric}, row minus column; * differs ({TEST_NAMES[pairs.rules.test]}, "
+        f"p < {pairs.rules.alpha:g}, {pairs.rules.correction} over {len(pairs.tests)} pairs).",
+    )

@@ -1,0 +1,133 @@
+"""Writers of a table as Markdown, LaTeX, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Callable, Sequence
+
+from aprec_like.types import Json
+from evaluation.table import Entry, Table, as_text, join_blocks, to_printable
+
+LATEX_SPECIALS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+MARKDOWN_SPECIALS = {"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "[": "\\[", "<": "&lt;"}
+LATEX_MARKS = {"*": "*", "†": r"$^\dagger$"}
+
+
+def as_markdown(table: Table) -> str:
+    """Return the table as Markdown, which has no rules and spans: the title of a span precedes each of its columns."""
+    emphasise: dict[str | None, Callable[[str], str]] = {
+        "best": lambda text: f"**{text}**",
+        "second": lambda text: f"<u>{text}</u>",
+        None: str,
+    }
+
+    def cell(entry: Entry | str) -> str:
+        plain = Entry(entry) if isinstance(entry, str) else entry
+        return emphasise[plain.emphasis](_escape_markdown(plain.text)) + _escape_markdown(plain.mark)
+
+    titles = itertools.chain([""], *([span] * count for span, count in table.spans), itertools.repeat(""))
+    header = [_escape_markdown(f"{span} {title}".strip()) for span, title in zip(titles, table.header, strict=False)]
+    cells = [[cell(entry) for entry in row] for row in itertools.chain(*table.non_empty_blocks)]
+    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(header) - 1)) + "|"
+    rows = ["| " + " | ".join(row) + " |" for row in cells]
+    notes = [_escape_markdown(note) for note in (table.caption, *table.remarks) if note]
+    return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if notes else []), *notes]) + "\n"
+
+
+def as_latex(table: Table) -> str:
+    """Return a complete table environment, which needs only the package booktabs; remarks become comments."""
+    emphasise: dict[str | None, Callable[[str], str]] = {
+        "best": lambda text: rf"\textbf{{{text}}}",
+        "second": lambda text: rf"\underline{{{text}}}",
+        None: str,
+    }
+
+    def cell(entry: Entry | str) -> str:
+        plain = Entry(entry) if isinstance(entry, str) else entry
+        mark = LATEX_MARKS.get(plain.mark, escape_latex(plain.mark))
+        return emphasise[plain.emphasis](escape_latex(plain.text)) + mark
+
+    header = [escape_latex(title) for title in table.header]
+    blocks = [[header], *[[[cell(entry) for entry in row] for row in block] for block in table.non_empty_blocks]]
+    lines = join_blocks([[" & ".join(row) + r" \\" for row in block] for block in blocks], r"\midrule")
+    label = "".join(character if character.isalnum() else "-" for character in table.label)
+    caption = escape_latex(table.caption)
+    for mark, command in LATEX_MARKS.items():
+        caption = caption.replace(mark, command)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            *(f"% {to_printable(remark)}" for remark in table.remarks),
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{label}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
+            r"\toprule",
+            *_latex_spans(table.spans),
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def as_json(table: Table) -> Json:
+    """Return the label, the header, the texts of the cells and the caption as a JSON object."""
+    rows = [
+        [entry if isinstance(entry, str) else entry.text + entry.mark for entry in row]
+        for row in itertools.chain(*table.non_empty_blocks)
+    ]
+    return {"label": table.label, "header": list(table.header), "lines": rows, "caption": table.caption}
+
+
+def as_csv(table: Table) -> str:
+    """Return the header and the texts of the cells as comma-separated values."""
+    values = as_json(table)
+    return format_csv(values["header"], values["lines"])
+
+
+def format_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a header and rows as comma-separated values."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
+    return buffer.getvalue()
+
+
+RENDERERS: dict[str, Callable[[Table], str]] = {"text": as_text, "markdown": as_markdown, "latex": as_latex}
+"""Formats of tables for readers, by the value of `--format`."""
+
+
+def escape_latex(text: str) -> str:
+    """Return the text with LaTeX's special characters escaped."""
+    return "".join(LATEX_SPECIALS.get(character, character) for character in to_printable(text))
+
+
+def _latex_spans(spans: Sequence[tuple[str, int]]) -> list[str]:
+    if not spans:
+        return []
+    titles = [rf"\multicolumn{{{count}}}{{c}}{{{escape_latex(title)}}}" for title, count in spans]
+    ends = list(itertools.accumulate((count for _, count in spans), initial=1))
+    rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in itertools.pairwise(ends)]
+    return [" & " + " & ".join(titles) + r" \\", "".join(rules)]
+
+
+def _escape_markdown(text: str) -> str:
+    return "".join(MARKDOWN_SPECIALS.get(character, character) for character in to_printable(text))
