@@ -23,7 +23,8 @@ from evaluation.figures.growth import Growth, draw_growth
 from evaluation.figures.style import save_figure
 from evaluation.results.files import write_text
 from evaluation.running.worker import worker_environment
-from evaluation.table import Table, as_markdown, as_text
+from evaluation.table import Table, as_text
+from evaluation.table_formats import as_markdown
 
 MEMORY_NAMES = {"step": "peak_memory_gib", "ranking": "ranking_memory_gib"}
 """Names of the peak memory in the results, by kind of measurement; that of other kinds is left out."""
