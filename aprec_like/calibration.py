@@ -1,148 +1,179 @@
-"""Predicted probabilities: what a model's scores say of an item, what came true, and what theory expects of them.
+"""Calibration of predicted probabilities: their definition for each kind of loss, their optimum, their reliability.
 
-P is the true probability that an item comes next, alpha the sampling rate, beta the power of gBCE (1 for BCE). Needs no
-TensorFlow.
+P is the true probability that an item comes next, k the number of negatives, |I| the number of items, alpha the
+sampling rate, beta the power of gBCE (1 for BCE). Needs no TensorFlow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
+from typing_extensions import override
 
 from aprec_like.interactions import PADDING
 from aprec_like.types import Array
 
-if TYPE_CHECKING:
-    from aprec_like.losses import BinaryLoss
-    from aprec_like.negatives import Negatives
-
 NUM_BINS = 20
-TOP = 10
-"""How many of a user's best items are compared with a known truth."""
-NORMAL_95 = 1.959964
-SMALLEST = 1e-12
-"""Stands for a predicted probability of zero in a logarithm."""
-
-Probability = Callable[[Array, Array], Array]
-"""From (users, n) scores and the (users,) logarithms of the sum of exp(score) over the catalogue to probabilities."""
+NUM_TOP_ITEMS = 10
+"""Number of a user's top items that are compared with known true probabilities."""
+MIN_PROBABILITY = 1e-12
+"""Lower bound of predicted probabilities in logarithms."""
 
 
 @dataclass(frozen=True)
-class SamplingLaw:
-    """What Theorem 1 needs to know of a binary loss and its negatives.
+class OptimalSigmoid:
+    """Sigmoid of the logit that minimises the expected binary loss of an item, as a function of its P.
+
+    If the positive is never sampled, an item is a negative only when it is not the next one, and the optimum is
+    beta P / (alpha - alpha P + beta P), which is P itself for t = 1 (Theorem 1 of the gSASRec paper). The authors'
+    sampler draws any item, the positive too, k / |I| times on average whatever comes next, and the optimum is
+    beta P / (k / |I| + beta P). Negatives that reject a user's whole history come from somewhat fewer items; they are
+    treated as if only the positive were rejected.
 
     Args:
         num_negatives: k.
         num_items: |I|.
         power: beta.
-        rejects_positive: whether the item that came next is never drawn as a negative.
+        excludes_positive: whether the item that comes next is never sampled as a negative.
+
+    Example:
+        One negative among 101 items, the positive excluded: P = 0.01 becomes 0.01 / (0.01 - 0.0001 + 0.01).
+
+        >>> round(float(OptimalSigmoid(1, 101, power=1.0, excludes_positive=True)(0.01)), 4)
+        0.5025
     """
 
     num_negatives: int
     num_items: int
     power: float
-    rejects_positive: bool
+    excludes_positive: bool
 
-    def optimal_sigmoid(self, probability: Array) -> Array:
-        """The sigmoid that minimises the expected loss of an item whose true probability is P; see the function."""
+    def __call__(self, probability: Array | float) -> Array:
+        """Return the optimal sigmoid of items with the true probabilities P in [0, 1]."""
+        probability = np.asarray(probability)
         positive = self.power * probability
-        if not self.rejects_positive:
+        if not self.excludes_positive:
             return positive / (self.num_negatives / self.num_items + positive)
         alpha = self.num_negatives / (self.num_items - 1)
         return positive / (alpha - alpha * probability + positive)
 
-
-def optimal_sigmoid(
-    probability: Array | float, loss: BinaryLoss, num_items: int, negatives: Negatives | None = None
-) -> Array | float:
-    """The sigmoid that minimises the expected loss of an item whose true probability is P.
-
-    With the positive rejected, an item is a negative only when it is not the next one, and the optimum is
-    beta P / (alpha - alpha P + beta P), which is P itself for t = 1 (Theorem 1). The authors' sampler draws any
-    item, the positive too, k / |I| times on average whatever comes next: beta P / (k / |I| + beta P). Negatives that
-    reject a user's whole history come from somewhat fewer items; they count as if only the positive were rejected.
-
-    Args:
-        probability: P, in [0, 1].
-        loss: gives k and beta.
-        num_items: |I|.
-        negatives: the law of the negatives; by default the authors'.
-    """
-    if negatives is not None and negatives.by_popularity:
-        raise ValueError("Theorem 1 does not cover negatives drawn by popularity: there is no closed form")
-    rejects_positive = negatives is not None and (negatives.reject_positive or negatives.reject_history)
-    law = SamplingLaw(loss.num_negatives, num_items, loss.power(num_items), rejects_positive)
-    return law.optimal_sigmoid(np.asarray(probability))
+    def prior_logit(self) -> float:
+        """Return the optimal logit of an item with the prior P = 1 / |I|."""
+        sigmoid = float(self(1 / self.num_items))
+        return math.log(sigmoid) - math.log1p(-sigmoid)
 
 
-def prior_logit(loss: BinaryLoss, num_items: int, negatives: Negatives | None = None) -> float:
-    """The logit of the optimal sigmoid of an item of which nothing is known: P = 1 / |I|."""
-    sigmoid = float(optimal_sigmoid(1 / num_items, loss, num_items, negatives))
-    return math.log(sigmoid) - math.log1p(-sigmoid)
+class Probability(ABC):
+    """Predicted probabilities as a function of scores; subclasses are frozen dataclasses."""
 
+    is_sum_bound: ClassVar[bool] = False
+    """Whether `catalogue_sums` returns upper bounds, because the sums would need the scores of all items."""
 
-def sigmoid_probability(scores: Array, logsumexps: Array) -> Array:
-    """The probability that a model trained with a binary loss gives: the sigmoid of the score, each item apart."""
-    return expit(np.asarray(scores, np.float64))
+    note: ClassVar[str] = ""
+    """Sentence that captions of tables and figures need about these probabilities."""
 
+    @abstractmethod
+    def __call__(self, scores: Array, logsumexps: Array) -> Array:
+        """Return (users, n) probabilities.
 
-def softmax_probability(scores: Array, logsumexps: Array) -> Array:
-    """The probability that a model trained with softmax gives: it sums to 1 over the catalogue."""
-    return np.exp(np.asarray(scores, np.float64) - np.asarray(logsumexps, np.float64)[:, None])
+        Args:
+            scores: (users, n) scores of some items.
+            logsumexps: (users,) log of the sum of exp(score) over the catalogue.
+        """
+
+    @abstractmethod
+    def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
+        """Return (users,) sums of the probabilities over the catalogue, or upper bounds (see `is_sum_bound`).
+
+        Args:
+            scores: (users, n) scores of the top items, NaN where a user has fewer.
+            logsumexps: (users,) log of the sum of exp(score) over the catalogue.
+            sigmoid_sums: (users,) sum of sigmoid(score) over the catalogue.
+        """
 
 
 @dataclass(frozen=True)
-class SampledSoftmaxProbability:
-    """The probability that a model trained with sampled softmax gives: its own formula with expected negatives.
+class SigmoidProbability(Probability):
+    """Sigmoid of the score, separately for each item: the probability of models trained with a binary loss."""
 
-    In training an item competes with k drawn items only. Here it competes with what k draws amount to on average:
-    e^s / (e^s + k mean(e^s')), the mean being over the items that may be drawn: all, or all others where the positive
-    is rejected. Over the catalogue this sums to far more than 1. With the correction for sampling each draw stands for
-    (|I| - 1) / k items, and with the positive rejected too this is the softmax.
+    @override
+    def __call__(self, scores: Array, logsumexps: Array) -> Array:
+        return expit(np.asarray(scores, np.float64))
+
+    @override
+    def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
+        return sigmoid_sums
+
+
+@dataclass(frozen=True)
+class SoftmaxProbability(Probability):
+    """Softmax over the catalogue: the probability of models trained with full softmax; it sums to 1."""
+
+    @override
+    def __call__(self, scores: Array, logsumexps: Array) -> Array:
+        return np.exp(np.asarray(scores, np.float64) - np.asarray(logsumexps, np.float64)[:, None])
+
+    @override
+    def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
+        return np.ones(len(logsumexps))
+
+
+@dataclass(frozen=True)
+class SampledSoftmaxProbability(Probability):
+    """Probability of models trained with sampled softmax: the formula of the loss with expected negatives.
+
+    In training an item competes with k sampled items only. Here it competes with the expectation of k samples:
+    e^s / (e^s + k mean(e^s')), where the mean is over the items that can be sampled: all, or all others if the positive
+    is excluded. Over the catalogue this sums to far more than 1. With the correction for sampling each sample stands
+    for (|I| - 1) / k items, and if the positive is excluded as well this is the softmax.
 
     Args:
         num_negatives: k.
         num_items: |I|.
-        rejects_positive: whether the item that came next is never drawn as a negative.
-        is_corrected: whether draws are weighted by (|I| - 1) / k.
+        excludes_positive: whether the item that comes next is never sampled as a negative.
+        is_corrected: whether samples are weighted by (|I| - 1) / k.
     """
+
+    is_sum_bound: ClassVar[bool] = True
+    note: ClassVar[str] = (
+        "The probability of sampled softmax is its own formula with k average negatives, e^s / (e^s + k mean e^s'), "
+        "corrected where its loss is; ≤ is the largest sum that the stored scores allow."
+    )
 
     num_negatives: int
     num_items: int
-    rejects_positive: bool = False
+    excludes_positive: bool = False
     is_corrected: bool = False
 
+    @override
     def __call__(self, scores: Array, logsumexps: Array) -> Array:
-        """Probabilities of (users, n) scores."""
-        return self._of_shares(softmax_probability(scores, logsumexps))
+        return self._from_softmax(SoftmaxProbability()(scores, logsumexps))
 
-    def largest_sums(self, scores: Array, logsumexps: Array) -> Array:
-        """(users,) what the sum over the catalogue can't exceed, from the (users, n) best scores, NaN where fewer.
+    @override
+    def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
+        """Return upper bounds: the formula is concave in the softmax, so equal shares of the rest maximise the sum."""
+        softmax = SoftmaxProbability()(scores, logsumexps)
+        num_others = np.maximum(self.num_items - np.sum(~np.isnan(softmax), axis=1), 1)
+        rest = np.maximum(1 - np.nansum(softmax, axis=1), 0)
+        return np.nansum(self._from_softmax(softmax), axis=1) + num_others * self._from_softmax(rest / num_others)
 
-        The formula is concave in an item's share of the softmax: what is left to the others weighs most in equal parts.
-        """
-        shares = softmax_probability(scores, logsumexps)
-        num_others = np.maximum(self.num_items - np.sum(~np.isnan(shares), axis=1), 1)
-        left = np.maximum(1 - np.nansum(shares, axis=1), 0)
-        return np.nansum(self._of_shares(shares), axis=1) + num_others * self._of_shares(left / num_others)
-
-    def _of_shares(self, shares: Array) -> Array:
-        drawable = self.num_items - 1 if self.rejects_positive else self.num_items
-        weight = ((self.num_items - 1) if self.is_corrected else self.num_negatives) / drawable
-        return shares / (shares + weight * ((1 - shares) if self.rejects_positive else 1.0))
+    def _from_softmax(self, softmax: Array) -> Array:
+        num_sampled_from = self.num_items - 1 if self.excludes_positive else self.num_items
+        weight = ((self.num_items - 1) if self.is_corrected else self.num_negatives) / num_sampled_from
+        return softmax / (softmax + weight * ((1 - softmax) if self.excludes_positive else 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model said of every user's best items, and what came true.
+    """Predicted probabilities of every user's top items, and which of these items came next.
 
     Args:
-        probabilities: (users, depth) predicted, best items first; NaN where a user has fewer.
+        probabilities: (users, depth) predicted probabilities, best items first; NaN where a user has fewer.
         is_target: (users, depth) whether the item was the one that came next.
     """
 
@@ -151,7 +182,7 @@ class Predictions:
 
 
 def confidence_curve(predictions: Predictions) -> tuple[Array, Array]:
-    """(depth,) mean predicted probability of the first K items, and (depth,) mean Precision@K, for K = 1, 2, ..."""
+    """Return (depth,) mean predicted probability of the top K items and (depth,) mean Precision@K, K = 1, 2, ..."""
     is_item = ~np.isnan(predictions.probabilities)
     counts = np.cumsum(is_item.sum(axis=0))
     predicted = np.cumsum(np.nansum(predictions.probabilities, axis=0)) / counts
@@ -166,9 +197,9 @@ class Reliability:
 
     Args:
         predicted: (bins,) mean predicted probability.
-        observed: (bins,) how often it came true.
+        observed: (bins,) share of the predicted items that came next.
         low, high: (bins,) Wilson's 95 % interval of `observed`.
-        counts: (bins,) how many predictions.
+        counts: (bins,) number of predictions.
     """
 
     predicted: Array
@@ -184,28 +215,28 @@ class Reliability:
 
 
 def reliability(predictions: Predictions, num_bins: int = NUM_BINS) -> Reliability:
-    """How often predictions of each level came true."""
+    """Return how often predictions of each level came true."""
+    from statsmodels.stats.proportion import proportion_confint  # slow to import, and only reports need it
+
     is_item = ~np.isnan(predictions.probabilities)
-    probabilities, came_true = predictions.probabilities[is_item], predictions.is_target[is_item]
+    probabilities, is_hit = predictions.probabilities[is_item], predictions.is_target[is_item]
     order = np.argsort(probabilities, kind="stable")
     bins = [rows for rows in np.array_split(order, num_bins) if len(rows)]
     counts = np.array([len(rows) for rows in bins])
-    observed = np.array([came_true[rows].mean() for rows in bins])
+    observed = np.array([is_hit[rows].mean() for rows in bins])
     predicted = np.array([probabilities[rows].mean() for rows in bins])
-    square = NORMAL_95**2
-    centre = (observed + square / (2 * counts)) / (1 + square / counts)
-    half = NORMAL_95 * np.sqrt(observed * (1 - observed) / counts + square / (4 * counts**2)) / (1 + square / counts)
-    return Reliability(predicted, observed, np.maximum(0, centre - half), centre + half, counts)
+    low, high = proportion_confint([is_hit[rows].sum() for rows in bins], counts, alpha=0.05, method="wilson")
+    return Reliability(predicted, observed, low, high, counts)
 
 
 @dataclass(frozen=True)
 class TruthGap:
-    """How far predicted probabilities are from the true ones; means over users.
+    """Distance of predicted probabilities p from the true ones; means over users.
 
     Args:
         top: mean |p - P| of each user's first 10 items.
         catalogue: mean |p - P| of all items.
-        divergence: KL(P || p / sum p): what is wrong with the shape, whatever the sum.
+        divergence: KL(P || p / sum p), which compares the shapes and ignores the sum of p.
     """
 
     top: float
@@ -213,19 +244,19 @@ class TruthGap:
     divergence: float
 
 
-def truth_gap(predicted: Array, truth: Array, best: Array) -> TruthGap:
-    """Compare (users, items) predicted and true probabilities.
+def truth_gap(predicted: Array, truth: Array, top_items: Array) -> TruthGap:
+    """Compare predicted and true probabilities.
 
     Args:
-        predicted: (users, items).
-        truth: (users, items).
-        best: (users, 10) the first items of each user, PADDING where there are fewer.
+        predicted: (users, items) predicted probabilities.
+        truth: (users, items) true probabilities.
+        top_items: (users, 10) the first items of each user, PADDING where there are fewer.
     """
     distance = np.abs(predicted - truth)
-    shape = np.maximum(predicted / predicted.sum(axis=1, keepdims=True), SMALLEST)
-    ratios = np.where(truth > 0, truth / shape, 1.0)
+    normalised = np.maximum(predicted / predicted.sum(axis=1, keepdims=True), MIN_PROBABILITY)
+    ratios = np.where(truth > 0, truth / normalised, 1.0)
     return TruthGap(
-        top=float(np.take_along_axis(distance, np.maximum(best, 0), axis=1)[best != PADDING].mean()),
+        top=float(np.take_along_axis(distance, np.maximum(top_items, 0), axis=1)[top_items != PADDING].mean()),
         catalogue=float(distance.mean()),
         divergence=float((truth * np.log(ratios)).sum(axis=1).mean()),
     )

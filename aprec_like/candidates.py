@@ -1,4 +1,4 @@
-"""Drawing the candidates of a sampled evaluation: what the field did before it ranked whole catalogues."""
+"""Candidates of a sampled evaluation, which ranks the target among a few sampled items instead of the catalogue."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.splits import HeldOut
 from aprec_like.types import Array
+from aprec_like.unseen_items import select_unseen, unseen_thresholds
 
 
 @dataclass(frozen=True)
 class UniformCandidates:
-    """Items drawn uniformly, with replacement, from those that the user has not had in training.
+    """Items sampled uniformly, with replacement, from those that are not in the user's training history.
 
-    The target is ranked among them; the original SASRec draws 100. Values are much higher than those of a ranking
-    of the whole catalogue, may order models differently, and compare only with values of the same procedure.
+    The target is ranked among them; the original SASRec uses 100. Values are much higher than those of a ranking of
+    the whole catalogue, may order models differently, and are comparable only with values of the same procedure.
 
     Args:
-        num_candidates: how many are drawn per user.
-        seed: of the draw, the same for all models.
+        num_candidates: number of candidates per user.
+        seed: random seed, the same for all models.
     """
 
     num_candidates: int = 100
@@ -32,19 +33,13 @@ class UniformCandidates:
             raise ValueError(f"UniformCandidates needs at least 1 candidate. Received: {self.num_candidates}")
 
     def draw(self, train: Interactions, held_out: HeldOut) -> Array:
-        """(cases, num_candidates) items; the target may be among them, and then counts as nothing."""
-        items, offsets = train.distinct_items()
-        users = held_out.users
-        counts = np.diff(offsets)
-        if counts[users].max() >= train.num_items:
-            raise InputError("candidates are items that the user has not had. Received: a user with all of them")
+        """Return (cases, num_candidates) items; the target may be among them, and ranking then ignores it."""
+        seen, offsets = train.distinct_items()
+        users, num_items = held_out.users, train.num_items
+        num_seen = np.diff(offsets)[users]
+        if num_seen.max() >= num_items:
+            raise InputError("candidates must be items that the user has not seen. Received: a user with all items")
         shape = (len(users), self.num_candidates)
-        places = np.random.default_rng(self.seed).random(shape) * (train.num_items - counts[users])[:, None]
-        places = places.astype(np.int64)
-        # The r-th item that is not rejected is r plus the number of rejected items before it: those with s_j - j <= r.
-        owners = np.repeat(np.arange(train.num_users), counts)
-        allowed_below = items - (np.arange(len(items)) - offsets[owners])
-        found = np.searchsorted(
-            owners * train.num_items + allowed_below, users[:, None] * train.num_items + places, "right"
-        )
-        return places + found - offsets[users][:, None]
+        indices = np.random.default_rng(self.seed).random(shape) * (num_items - num_seen)[:, None]
+        thresholds = unseen_thresholds(seen, offsets, num_items)
+        return select_unseen(thresholds, offsets, num_items, users, indices.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Drawing negative items in the graph, with replacement: by which law, and for whom."""
+"""Sampling of negative items, with replacement and in the TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -7,35 +7,43 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import tensorflow as tf
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
+from aprec_like.lazy_tensorflow import tf
 from aprec_like.types import Tensor
+from aprec_like.unseen_items import unseen_thresholds
 
-TRIES = 8
-"""How many items are drawn at once for a negative that may be rejected: a second turn is rarely needed."""
+NUM_TRIES = 8
+"""Items drawn at once for a negative that may be rejected, so that a second round of draws is rarely needed."""
 
 SharedBy = Literal["position", "sequence", "batch"]
 
 Shape = list[Any]
-"""(n, k); n may be known only in the graph."""
+"""[n, k]; n may be a scalar tensor."""
 
 Sampler = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From (n,) users, their (n,) positives and a (2,) seed to (n, k) items."""
+"""Function of (n,) users, their (n,) positives and a (2,) seed that returns (n, k) items."""
+
+SampleShape = Callable[[Shape, Tensor, Tensor, Tensor], Tensor]
+"""Function of a shape [n, k] and the arguments of a `Sampler` that returns items of that shape."""
 
 
 @dataclass(frozen=True)
 class Negatives:
-    """The law of the negatives. The default is the gSASRec authors': any item, the positive not excluded.
+    """Sampling distribution of the negatives.
+
+    The default is that of the gSASRec authors: uniform over all items, the positive included.
 
     Args:
-        shared_by: who uses the same draws: only one `position` (the default, as in the paper), all positions of a
-            `sequence`, or the whole `batch`. Sharing makes a step much cheaper; the expected loss stays the same.
-        reject_positive: draw from the other num_items - 1 items. Theorem 1 of the paper assumes it.
-        reject_history: draw from the items that the user has not interacted with in training, as the
-            original SASRec does. This rejects the positive too.
-        by_popularity: draw items as often as they occur in training instead of uniformly. Theorem 1 does not cover it.
+        shared_by: which positions use the same negatives: only one `position` (the default, as in the paper), all
+            positions of a `sequence`, or the whole `batch`. Sharing makes a step much cheaper and does not change the
+            expected loss.
+        reject_positive: sample from the other num_items - 1 items. Theorem 1 of the paper assumes it.
+        reject_history: sample from the items that the user has not interacted with in training, as the original
+            SASRec does. This rejects the positive too.
+        by_popularity: sample items in proportion to their training interactions instead of uniformly. Theorem 1 does
+            not cover it.
     """
 
     shared_by: SharedBy = "position"
@@ -48,130 +56,130 @@ class Negatives:
             wanted = ", ".join(get_args(SharedBy))
             raise ValueError(f"Negatives needs shared_by to be one of {wanted}. Received: {self.shared_by!r}")
         if self.shared_by != "position" and self.reject_positive:
-            raise ValueError("Negatives that are shared cannot reject the positive: each position has another one")
+            raise ValueError("Negatives that are shared cannot reject the positive: it differs between positions")
         if self.shared_by == "batch" and self.reject_history:
-            raise ValueError("Negatives that are shared by the batch cannot reject the history: each user has another")
+            raise ValueError(
+                "Negatives that are shared by the batch cannot reject the history: it differs between users"
+            )
+
+    @property
+    def excludes_positive(self) -> bool:
+        """Whether the positive is never sampled: it is rejected alone or with the history."""
+        return self.reject_positive or self.reject_history
 
     def sampler(self, train: Interactions, num_negatives: int) -> Sampler:
-        """A function that draws `num_negatives` items for each of n users, in the graph, from the catalogue.
+        """Return a function that samples `num_negatives` items for each of n users.
 
-        Whoever shares negatives asks once for all that share them.
+        For shared negatives, call it once per sequence or batch.
         """
-        drawable = np.count_nonzero(train.item_counts()) if self.by_popularity else train.num_items
-        if drawable < 2:
-            raise InputError(f"negatives need at least 2 items to draw from. Received: {drawable}")
-        draw = self._popular_draw(train) if self.by_popularity else self._uniform_draw(train)
+        num_sampled_from = np.count_nonzero(train.item_counts()) if self.by_popularity else train.num_items
+        if num_sampled_from < 2:
+            raise InputError(f"negatives need at least 2 items to sample from. Received: {num_sampled_from}")
+        sample_shape = self._popularity_sampler(train) if self.by_popularity else self._uniform_sampler(train)
 
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            return draw([tf.shape(users)[0], num_negatives], users, positives, seed)
+            return sample_shape([tf.shape(users)[0], num_negatives], users, positives, seed)
 
         return sample
 
-    def _uniform_draw(self, train: Interactions) -> Callable[..., Tensor]:
+    def _uniform_sampler(self, train: Interactions) -> SampleShape:
         num_items = train.num_items
         if self.reject_history:
-            unseen = _Unseen(train)
+            unseen = _UnseenItems(train)
 
-            def draw_unseen(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-                return unseen.pick(users, _uniform_below(unseen.counts(users)[:, None], shape, seed))
+            def sample_unseen(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+                return unseen.select(users, _uniform_below(unseen.counts(users)[:, None], shape, seed))
 
-            return draw_unseen
+            return sample_unseen
 
-        def draw_other(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            places = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
-            return places + tf.cast(places >= positives[:, None], tf.int32)
+        def sample_other(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            indices = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
+            return indices + tf.cast(indices >= positives[:, None], tf.int32)
 
-        def draw_any(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        def sample_any(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             return tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32, alg="philox")
 
-        return draw_other if self.reject_positive else draw_any
+        return sample_other if self.reject_positive else sample_any
 
-    def _popular_draw(self, train: Interactions) -> Callable[..., Tensor]:
-        """The item of a random training interaction, drawn again where it is rejected."""
+    def _popularity_sampler(self, train: Interactions) -> SampleShape:
+        """Sample the item of a random training interaction, and sample again where it is rejected."""
         items = tf.constant(train.items)
-        pairs = _KnownPairs(train) if self.reject_history else None
+        seen_pairs = _SeenPairs(train) if self.reject_history else None
 
-        def rejected(drawn: Tensor, users: Tensor, positives: Tensor) -> Tensor:
-            if pairs is not None:
-                return pairs.has(users, drawn)
-            return drawn == positives[:, None] if self.reject_positive else tf.zeros_like(drawn, tf.bool)
+        def is_rejected(sampled: Tensor, users: Tensor, positives: Tensor) -> Tensor:
+            if seen_pairs is not None:
+                return seen_pairs.contain(users, sampled)
+            return sampled == positives[:, None] if self.reject_positive else tf.zeros_like(sampled, tf.bool)
 
-        def draw_once(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> tuple[Tensor, Tensor]:
-            """(n, k) items, and whether each is rejected: the first of some tries that is not, if any."""
-            count = train.num_interactions
-            tries = [shape[0], shape[1] * TRIES]
-            where = tf.random.stateless_uniform(tries, seed, maxval=count, dtype=tf.int64, alg="philox")
-            drawn = tf.gather(items, where)
-            is_rejected = tf.reshape(rejected(drawn, users, positives), [*shape, TRIES])
-            first = tf.argmax(tf.cast(~is_rejected, tf.int8), axis=-1, output_type=tf.int32)
-            drawn = tf.gather(tf.reshape(drawn, [*shape, TRIES]), first, batch_dims=2)
-            return drawn, tf.reduce_all(is_rejected, axis=-1)
+        def sample_once(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> tuple[Tensor, Tensor]:
+            """Return for each cell the first of `NUM_TRIES` items that is not rejected, and whether all of them are."""
+            shape_of_tries = [shape[0], shape[1] * NUM_TRIES]
+            rows = tf.random.stateless_uniform(
+                shape_of_tries, seed, maxval=train.num_interactions, dtype=tf.int64, alg="philox"
+            )
+            tries = tf.gather(items, rows)
+            rejected = tf.reshape(is_rejected(tries, users, positives), [*shape, NUM_TRIES])
+            first_accepted = tf.argmax(tf.cast(~rejected, tf.int8), axis=-1, output_type=tf.int32)
+            sampled = tf.gather(tf.reshape(tries, [*shape, NUM_TRIES]), first_accepted, batch_dims=2)
+            return sampled, tf.reduce_all(rejected, axis=-1)
 
-        def draw(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            def again(drawn: Tensor, is_rejected: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-                turn_seed = tf.random.experimental.stateless_fold_in(seed, turn, alg="philox")
-                other, is_other_rejected = draw_once(shape, users, positives, turn_seed)
-                return tf.where(is_rejected, other, drawn), is_rejected & is_other_rejected, turn + 1
+        def sample(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            def resample(sampled: Tensor, rejected: Tensor, attempt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+                attempt_seed = tf.random.experimental.stateless_fold_in(seed, attempt, alg="philox")
+                new_sampled, new_rejected = sample_once(shape, users, positives, attempt_seed)
+                return tf.where(rejected, new_sampled, sampled), rejected & new_rejected, attempt + 1
 
-            state = (*draw_once(shape, users, positives, seed), tf.constant(0))
-            open_shape = tf.TensorShape([None, shape[1]])
-            shapes = (open_shape, open_shape, tf.TensorShape([]))
-            return tf.while_loop(lambda _, is_rejected, turn: tf.reduce_any(is_rejected), again, state, shapes)[0]
+            state = (*sample_once(shape, users, positives, seed), tf.constant(0))
+            matrix_shape = tf.TensorShape([None, shape[1]])
+            shapes = (matrix_shape, matrix_shape, tf.TensorShape([]))
+            return tf.while_loop(lambda _, rejected, attempt: tf.reduce_any(rejected), resample, state, shapes)[0]
 
-        return draw
+        return sample
 
 
-class _Unseen:
-    """The items that each user has not had in training, in the graph, without a list of them.
-
-    With a user's items s_0 < s_1 < ... there are s_j - j unseen items below s_j, so s_j stands before the r-th unseen
-    item if and only if s_j - j <= r: the r-th unseen item is r plus the number of such j. These thresholds never
-    decrease, so one search among those of all users, set apart by an offset per user, finds that number.
-    """
+class _UnseenItems:
+    """Items that are not in each user's training history; `aprec_like.unseen_items` explains the search."""
 
     def __init__(self, train: Interactions) -> None:
-        flat, offsets = train.distinct_items()
-        lengths = np.diff(offsets)
-        if lengths.max() >= train.num_items:
-            raise InputError("reject_history needs items that the user has not had. Received: a user with all of them")
-        self.num_items = train.num_items
-        users = np.repeat(np.arange(train.num_users), lengths)
-        below = flat - (np.arange(len(flat)) - offsets[:-1][users])
-        self.thresholds, self.offsets = tf.constant(users * self.num_items + below), tf.constant(offsets)
+        seen, offsets = train.distinct_items()
+        if np.diff(offsets).max() >= train.num_items:
+            raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
+        self.num_items, self.offsets = train.num_items, tf.constant(offsets)
+        self.thresholds = tf.constant(unseen_thresholds(seen, offsets, train.num_items))
 
     def counts(self, users: Tensor) -> Tensor:
-        """(n,) how many items each user has not had."""
+        """Return the (n,) numbers of unseen items of (n,) users."""
         return self.num_items - (tf.gather(self.offsets, users + 1) - tf.gather(self.offsets, users))
 
-    def pick(self, users: Tensor, places: Tensor) -> Tensor:
-        """(n, k) the unseen items of (n,) users at (n, k) places from 0."""
-        keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(places, tf.int64)
+    def select(self, users: Tensor, indices: Tensor) -> Tensor:
+        """Return the (n, k) unseen items of (n,) users at (n, k) indices from 0."""
+        keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(indices, tf.int64)
         found = tf.reshape(tf.searchsorted(self.thresholds, tf.reshape(keys, [-1]), side="right"), tf.shape(keys))
-        before = tf.cast(found, tf.int64) - tf.gather(self.offsets, users)[:, None]
-        return places + tf.cast(before, tf.int32)
+        num_not_after = tf.cast(found, tf.int64) - tf.gather(self.offsets, users)[:, None]
+        return indices + tf.cast(num_not_after, tf.int32)
 
 
-class _KnownPairs:
-    """Whether a user has an item in training, by looking the pair up among all sorted pairs."""
+class _SeenPairs:
+    """All (user, item) pairs of the training data, as sorted keys for binary search."""
 
     def __init__(self, train: Interactions) -> None:
-        flat, offsets = train.distinct_items()
+        seen, offsets = train.distinct_items()
         users = np.repeat(np.arange(train.num_users), np.diff(offsets))
-        if len(flat) and np.diff(offsets).max() >= np.count_nonzero(train.item_counts()):
-            raise InputError("reject_history needs items that the user has not had. Received: a user with all of them")
+        if len(seen) and np.diff(offsets).max() >= np.count_nonzero(train.item_counts()):
+            raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
         self.num_items = train.num_items
-        self.keys = tf.constant(users * train.num_items + flat.astype(np.int64))
+        self.keys = tf.constant(users * train.num_items + seen.astype(np.int64))
 
-    def has(self, users: Tensor, items: Tensor) -> Tensor:
-        """(n, k) from (n,) users and (n, k) items."""
+    def contain(self, users: Tensor, items: Tensor) -> Tensor:
+        """Return (n, k) whether the pairs of (n,) users and their (n, k) items are among the training pairs."""
         keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(items, tf.int64)
         found = tf.minimum(tf.searchsorted(self.keys, tf.reshape(keys, [-1])), len(self.keys) - 1)
         return tf.reshape(tf.gather(self.keys, found), tf.shape(keys)) == keys
 
 
 def _uniform_below(limits: Tensor, shape: Shape, seed: Tensor) -> Tensor:
-    """Whole numbers from 0 to limit - 1; `limits` may differ by row."""
+    """Return integers from 0 to limit - 1 of a shape [n, k]; `limits` has the shape (n, 1)."""
     bits = tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg="philox")
-    # The product of 32 random bits and the limit, shifted back: uniform up to limit / 2**32.
+    # Multiply 32 random bits by the limit and shift back: uniform with an error of at most limit / 2**32.
     scaled = tf.cast(bits, tf.uint64) * tf.cast(limits, tf.uint64)
     return tf.cast(tf.bitwise.right_shift(scaled, tf.constant(32, tf.uint64)), tf.int32)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from aprec_like import datasets, filters, splits
+from aprec_like import datasets, filters, losses, splits
+from aprec_like.negatives import Negatives
 from aprec_like.settings import SettingsClasses, dataclasses_in
 
 DATA_CLASSES: SettingsClasses = dataclasses_in(datasets, filters, splits)
 """Datasets, filters and splitting rules."""
+
+LOSS_CLASSES: SettingsClasses = {**dataclasses_in(losses), "Negatives": Negatives}
+"""Losses and the sampling distribution of their negatives."""
 
 
 @cache

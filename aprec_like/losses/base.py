@@ -1,20 +1,48 @@
-"""What a loss is. Two kinds: over sampled candidates, or over the whole catalogue."""
+"""Base classes of losses over sampled candidates and of losses over the whole catalogue."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
+from aprec_like.calibration import OptimalSigmoid, Probability, SigmoidProbability
 from aprec_like.errors import InputError
 from aprec_like.types import Tensor
 
+if TYPE_CHECKING:
+    from aprec_like.negatives import Negatives
+
 
 @dataclass(frozen=True)
-class SampledLoss(ABC):
-    """A loss over the positive and `num_negatives` drawn items of every position.
+class Loss(ABC):
+    """Loss function, with the meaning that it gives to a model's scores; subclasses are frozen dataclasses."""
+
+    citations: ClassVar[tuple[str, ...]] = ()
+    """BibTeX keys of the works that introduced the loss."""
+
+    @property
+    def label(self) -> str:
+        """Name of the loss in legends, without its number of negatives."""
+        return type(self).__name__
+
+    @abstractmethod
+    def probability(self, num_items: int, negatives: Negatives) -> Probability | None:
+        """Return how scores of a model trained with this loss become probabilities; `None` if they don't."""
+
+    def optimal_sigmoid(self, num_items: int, negatives: Negatives) -> OptimalSigmoid | None:
+        """Return the optimal sigmoid as a function of the true probability; `None` without a closed form."""
+        return None
+
+
+@dataclass(frozen=True)
+class SampledLoss(Loss):
+    """Loss over the positive and `num_negatives` sampled items of every position.
 
     Args:
-        num_negatives: k, how many negatives it wants per position.
+        num_negatives: k, the number of negatives per position.
     """
 
     num_negatives: int = 1
@@ -26,12 +54,12 @@ class SampledLoss(ABC):
             )
 
     def __call__(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
-        """The loss of every position.
+        """Compute the loss of every position.
 
         Args:
             positive_logits: (...) logit of the item that came next.
-            negative_logits: (..., k) logits of the drawn items.
-            num_items: size of the catalogue that they were drawn from.
+            negative_logits: (..., k) logits of the sampled items.
+            num_items: size of the catalogue that they were sampled from.
 
         Returns:
             (...) loss of each position.
@@ -49,30 +77,47 @@ class SampledLoss(ABC):
 
 @dataclass(frozen=True)
 class BinaryLoss(SampledLoss):
-    """A sampled loss that asks of every candidate: the next item or not? The gSASRec paper's Theorem 1 is of these."""
+    """Sampled loss that classifies each candidate as the next item or not; Theorem 1 of the gSASRec paper applies."""
 
     def sampling_rate(self, num_items: int) -> float:
-        """Alpha = k / (|I| - 1)."""
+        """Return alpha = k / (|I| - 1)."""
         if num_items < 2:
-            raise InputError(f"a sampled loss needs at least 2 items to tell apart. Received: {num_items}")
+            raise InputError(f"a sampled loss needs a catalogue of at least 2 items. Received: {num_items}")
         return self.num_negatives / (num_items - 1)
 
     def power(self, num_items: int) -> float:
-        """Beta, the power of the positive's probability: 1 in plain binary cross entropy."""
+        """Return beta, the power of the positive's probability: 1 in plain binary cross entropy."""
         return 1.0
+
+    @override
+    def probability(self, num_items: int, negatives: Negatives) -> Probability:
+        return SigmoidProbability()
+
+    @override
+    def optimal_sigmoid(self, num_items: int, negatives: Negatives) -> OptimalSigmoid | None:
+        if negatives.by_popularity:
+            return None
+        return OptimalSigmoid(self.num_negatives, num_items, self.power(num_items), negatives.excludes_positive)
+
+    def prior_logit(self, num_items: int, negatives: Negatives) -> float:
+        """Return the optimal logit of an item with the prior P = 1 / |I|."""
+        optimum = self.optimal_sigmoid(num_items, negatives)
+        if optimum is None:
+            raise ValueError("prior_logit needs uniform negatives: there is no closed form for sampling by popularity")
+        return optimum.prior_logit()
 
 
 @dataclass(frozen=True)
-class FullLoss(ABC):
-    """A loss over all items. It gets states and the item table, so that it need not hold all logits at once."""
+class FullLoss(Loss):
+    """Loss over all items. It takes states and the item table instead of logits, so that it can compute in chunks."""
 
     @abstractmethod
     def __call__(self, states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
-        """The loss of every position.
+        """Compute the loss of every position.
 
         Args:
-            states: (..., dim) the network's output at each position.
-            item_table: (num_items, dim) the logit of item i is its row times the state.
+            states: (..., dim) output of the network at each position.
+            item_table: (num_items, dim) embeddings; the logit of an item is the product of its row and the state.
             targets: (...) the item that came next, from 0 to num_items - 1.
 
         Returns:

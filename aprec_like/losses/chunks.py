@@ -1,26 +1,25 @@
-"""How much is held at once where large arrays are made piece by piece."""
+"""Sizes of chunks, and ordering of gradients, for losses that compute large arrays chunk by chunk."""
 
 from __future__ import annotations
 
-import tensorflow as tf
-
 from aprec_like.devices import has_gpu
+from aprec_like.lazy_tensorflow import tf
 from aprec_like.types import Tensor
 
-CHUNK_NUMBERS = {"CPU": 1 << 21, "GPU": 1 << 26}
-"""Numbers in one piece: on a CPU what stays in its cache (fresh memory costs more than arithmetic), on a GPU what keeps
+CHUNK_ELEMENTS = {"CPU": 1 << 21, "GPU": 1 << 26}
+"""Elements of one chunk: on a CPU they fit into its cache (fresh memory costs more than arithmetic), on a GPU they keep
 it busy."""
 
 
-def chunk_numbers() -> int:
-    """How many numbers to hold at once on this machine."""
-    return CHUNK_NUMBERS["GPU" if has_gpu() else "CPU"]
+def chunk_elements() -> int:
+    """Return the number of elements of a chunk on this machine."""
+    return CHUNK_ELEMENTS["GPU" if has_gpu() else "CPU"]
 
 
-def after(other: Tensor, of_table: Tensor) -> Tensor:
-    """The gradient of a table, held back until another one that reads the table is made.
+def identity_after(dependency: Tensor, tensor: Tensor) -> Tensor:
+    """Return `tensor`, available only after `dependency` has been computed.
 
-    An optimiser that may write to a table while something still reads it writes to a copy, and that is gigabytes.
+    An optimiser that updates a table while another gradient still reads it copies the table, which takes gigabytes.
     """
-    with tf.control_dependencies([other]):
-        return tf.identity(of_table)
+    with tf.control_dependencies([dependency]):
+        return tf.identity(tensor)

@@ -1,103 +1,124 @@
-"""Softmax cross entropy over the whole catalogue, however large, without ever holding all logits."""
+"""Softmax cross entropy over the whole catalogue, computed in chunks of items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
+from typing_extensions import override
 
+from aprec_like.calibration import Probability, SoftmaxProbability
+from aprec_like.lazy_tensorflow import tf
 from aprec_like.losses.base import FullLoss
-from aprec_like.losses.chunks import after, chunk_numbers
+from aprec_like.losses.chunks import chunk_elements, identity_after
 from aprec_like.types import Tensor
 
+if TYPE_CHECKING:
+    from aprec_like.negatives import Negatives
+
 MIN_CHUNK_ITEMS = 64
-"""Items of a chunk at the least: thinner matrices multiply slowly."""
+"""Smallest number of items in a chunk: products with thinner matrices are slow."""
 
 
 @dataclass(frozen=True)
 class Softmax(FullLoss):
-    """-log of the softmax probability of the target among all items: no sampling, no overconfidence, all logits.
+    """Full softmax: -log of the softmax probability of the target among all items. No sampling, no overconfidence.
 
-    Items go in chunks: a first pass sums up the exponentials, and the gradient computes the logits again. So it needs
-    one matrix product more than holding the logits would, and memory for one chunk of them, at any size of catalogue.
+    Items are processed in chunks: a first pass sums up the exponentials, and the gradient computes the logits again.
+    This needs one matrix product more than keeping the logits would, but memory for one chunk of logits only.
+
+    Example:
+        A state of zeros scores 4 items equally, so the loss is -log(1/4) = 1.3863.
+
+        >>> import tensorflow as tf
+        >>> losses = Softmax()(states=tf.zeros([1, 2]), item_table=tf.ones([4, 2]), targets=tf.constant([3]))
+        >>> round(float(losses[0]), 4)
+        1.3863
     """
 
+    @override
+    def probability(self, num_items: int, negatives: Negatives) -> Probability:
+        return SoftmaxProbability()
+
+    @override
     def __call__(self, states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
-        """The loss of every position."""
         flat_states = tf.reshape(states, [-1, states.shape[-1]])
         losses = _cross_entropy(flat_states, tf.convert_to_tensor(item_table), tf.reshape(targets, [-1]))
         return tf.reshape(losses, tf.shape(targets))
 
 
 def _cross_entropy(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
-    """(n,) losses of (n, dim) states and (n,) targets."""
+    """Return the (n,) losses of (n, dim) states and (n,) targets."""
 
     @tf.custom_gradient
     def losses(states: Tensor, table: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        normalisers = _log_sum_exp(states, table)
-        of_targets = tf.reduce_sum(states * tf.gather(table, targets), axis=1)
+        logsumexps = _logsumexp(states, table)
+        target_logits = tf.reduce_sum(states * tf.gather(table, targets), axis=1)
 
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
-            of_states, of_table = _softmax_gradients(states, table, normalisers, upstream)
-            of_states -= upstream[:, None] * tf.gather(table, targets)
-            of_table = tf.tensor_scatter_nd_sub(of_table, targets[:, None], upstream[:, None] * states)
-            return of_states, after(of_states, of_table)
+            grad_states, grad_table = _logsumexp_gradients(states, table, logsumexps, upstream)
+            grad_states -= upstream[:, None] * tf.gather(table, targets)
+            grad_table = tf.tensor_scatter_nd_sub(grad_table, targets[:, None], upstream[:, None] * states)
+            return grad_states, identity_after(grad_states, grad_table)
 
-        return normalisers - of_targets, backward
+        return logsumexps - target_logits, backward
 
     return losses(states, table)
 
 
-def _log_sum_exp(states: Tensor, table: Tensor) -> Tensor:
-    """(n,) log of the sum of exp(logit) over all items."""
-    chunk, num_whole, rest = _in_chunks(table, states)
+def _logsumexp(states: Tensor, table: Tensor) -> Tensor:
+    """Return the (n,) logs of the sum of exp(logit) over all items."""
+    rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
 
     def add(total: Tensor, rows: Tensor) -> Tensor:
-        of_chunk = tf.reduce_logsumexp(tf.matmul(states, rows, transpose_b=True), axis=1)
-        larger, smaller = tf.maximum(total, of_chunk), tf.minimum(total, of_chunk)
+        chunk_total = tf.reduce_logsumexp(tf.matmul(states, rows, transpose_b=True), axis=1)
+        larger, smaller = tf.maximum(total, chunk_total), tf.minimum(total, chunk_total)
         return larger + tf.math.log1p(tf.exp(smaller - larger))
 
     start = (tf.constant(0), tf.fill(tf.shape(states)[:1], states.dtype.min))
     _, total = tf.while_loop(
-        lambda number, _: number < num_whole,
-        lambda number, total: (number + 1, add(total, chunk(number))),
+        lambda number, _: number < num_chunks,
+        lambda number, total: (number + 1, add(total, rows_of_chunk(number))),
         start,
         parallel_iterations=1,
     )
-    return add(total, rest)
+    return add(total, last_rows)
 
 
-def _softmax_gradients(states: Tensor, table: Tensor, normalisers: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of upstream * log-sum-exp by states and table."""
-    chunk, num_whole, rest = _in_chunks(table, states)
+def _logsumexp_gradients(states: Tensor, table: Tensor, logsumexps: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of sum(upstream * logsumexps) with respect to states and table."""
+    rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
 
     def gradients(rows: Tensor) -> tuple[Tensor, Tensor]:
         logits = tf.matmul(states, rows, transpose_b=True)
-        shares = tf.exp(logits - normalisers[:, None]) * upstream[:, None]
-        return tf.matmul(shares, rows), tf.matmul(shares, states, transpose_a=True)
+        grad_logits = tf.exp(logits - logsumexps[:, None]) * upstream[:, None]
+        return tf.matmul(grad_logits, rows), tf.matmul(grad_logits, states, transpose_a=True)
 
-    def body(number: Tensor, of_states: Tensor, parts: Any) -> tuple[Any, ...]:
-        more_of_states, of_rows = gradients(chunk(number))
-        return number + 1, of_states + more_of_states, parts.write(number, of_rows)
+    def body(number: Tensor, grad_states: Tensor, grad_chunks: Any) -> tuple[Any, ...]:
+        chunk_grad_states, grad_rows = gradients(rows_of_chunk(number))
+        return number + 1, grad_states + chunk_grad_states, grad_chunks.write(number, grad_rows)
 
-    parts = tf.TensorArray(table.dtype, num_whole)
-    start = (tf.constant(0), tf.zeros_like(states), parts)
-    _, of_states, parts = tf.while_loop(lambda number, *_: number < num_whole, body, start, parallel_iterations=1)
-    of_whole, (more_of_states, of_rest) = tf.reshape(parts.stack(), [-1, table.shape[1]]), gradients(rest)
-    return of_states + more_of_states, tf.ensure_shape(tf.concat([of_whole, of_rest], axis=0), table.shape)
+    start = (tf.constant(0), tf.zeros_like(states), tf.TensorArray(table.dtype, num_chunks))
+    _, grad_states, grad_chunks = tf.while_loop(
+        lambda number, *_: number < num_chunks, body, start, parallel_iterations=1
+    )
+    grad_whole_chunks = tf.reshape(grad_chunks.stack(), [-1, table.shape[1]])
+    last_grad_states, grad_last_rows = gradients(last_rows)
+    grad_table = tf.ensure_shape(tf.concat([grad_whole_chunks, grad_last_rows], axis=0), table.shape)
+    return grad_states + last_grad_states, grad_table
 
 
-def _in_chunks(table: Tensor, states: Tensor) -> tuple[Callable[[Tensor], Tensor], Any, Tensor]:
-    """A function that gives the rows of a whole chunk, the number of whole chunks, and the rows that are left.
+def _item_chunks(table: Tensor, states: Tensor) -> tuple[Callable[[Tensor], Tensor], Any, Tensor]:
+    """Return a function from a chunk's number to its rows, the number of whole chunks, and the remaining rows.
 
-    As many items go together as keep their logits small; known before the graph runs if the number of states is.
+    A chunk has as many items as keep its logits small. Its size is a Python number if the number of states is known.
     """
     num_items, dim = table.shape
     if states.shape[0] is not None:
-        size = min(num_items, max(MIN_CHUNK_ITEMS, chunk_numbers() // max(1, states.shape[0])))
+        size = min(num_items, max(MIN_CHUNK_ITEMS, chunk_elements() // max(1, states.shape[0])))
     else:
-        size = tf.minimum(num_items, tf.maximum(MIN_CHUNK_ITEMS, chunk_numbers() // tf.maximum(1, tf.shape(states)[0])))
-    num_whole = num_items // size
-    return lambda number: tf.slice(table, [number * size, 0], [size, dim]), num_whole, table[num_whole * size :]
+        num_states = tf.maximum(1, tf.shape(states)[0])
+        size = tf.minimum(num_items, tf.maximum(MIN_CHUNK_ITEMS, chunk_elements() // num_states))
+    num_chunks = num_items // size
+    return lambda number: tf.slice(table, [number * size, 0], [size, dim]), num_chunks, table[num_chunks * size :]

@@ -1,4 +1,4 @@
-"""The overconfidence lab: what models predicted of every user's best items, from what ranking stored."""
+"""Calibration of finished models: predicted probabilities of every user's top items, from the stored rankings."""
 
 from __future__ import annotations
 
@@ -10,89 +10,120 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.calibration import (
-    TOP,
+    NUM_TOP_ITEMS,
+    OptimalSigmoid,
     Predictions,
     Probability,
-    SampledSoftmaxProbability,
-    SamplingLaw,
+    SoftmaxProbability,
     confidence_curve,
     reliability,
-    sigmoid_probability,
-    softmax_probability,
 )
 from aprec_like.datasets import Simulated
+from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING
+from aprec_like.losses import Loss
+from aprec_like.negatives import Negatives
+from aprec_like.recipe_classes import DATA_CLASSES, LOSS_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Array, Json
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.results.load_split import DATA_CLASSES, load_split
+from evaluation.results.load_split import load_split
 from evaluation.table import Table
 
-CHUNK_CELLS = 1 << 22
-"""How many true probabilities are held at once."""
+MAX_CHUNK_CELLS = 1 << 22
+"""Number of true probabilities held at once."""
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """A model whose scores mean probabilities; with several seeds, the first of them.
+class CalibratedModel:
+    """Model whose scores have a meaning as probabilities; with several seeds, the first of them.
 
     Args:
-        name: of the model.
-        predictions: of every user's best items.
-        items: (users, depth) places of these items in the catalogue, PADDING where a user has fewer.
-        sums: (users,) of the predicted probabilities over the whole catalogue.
-        is_sum_bound: whether `sums` are only what the sums can't exceed: sampled softmax would need all scores.
-        law: what Theorem 1 needs to know; `None` where it says nothing.
-        has_more_seeds: whether it has others beside this seed.
+        name: name of the model.
+        probability: definition of its probabilities.
+        predictions: predictions of every user's top items.
+        items: (users, depth) these items as catalogue rows, PADDING where a user has fewer.
+        sums: (users,) sums of the predicted probabilities over the catalogue, or upper bounds if `is_sum_bound`.
+        optimal_sigmoid: the sigmoid that Theorem 1 expects of a true probability; `None` where it does not apply.
+        has_more_seeds: whether the model has further seeds.
     """
 
     name: str
+    probability: Probability
     predictions: Predictions
     items: Array
     sums: Array
-    is_sum_bound: bool
-    law: SamplingLaw | None
+    optimal_sigmoid: OptimalSigmoid | None
     has_more_seeds: bool = False
 
+    @property
+    def is_sum_bound(self) -> bool:
+        """Whether `sums` are upper bounds."""
+        return self.probability.is_sum_bound
 
-def probability_of(settings: Json, num_items: int) -> Probability | None:
-    """How the scores of a model, whose settings recipe.json has, become probabilities; `None` if they don't.
 
-    Binary losses give a sigmoid and softmax a softmax; the Oracle scores by log P, whose softmax is P itself.
+def find_probability(settings: Json, num_items: int) -> Probability | None:
+    """Return how scores of a model become probabilities; `None` if they don't.
+
+    The Oracle scores by log P, whose softmax is P itself; for trained models the loss decides.
+
+    Args:
+        settings: settings of the model as recipe.json has them.
+        num_items: size of the catalogue.
+
+    Raises:
+        InputError: if this version does not know the loss.
     """
-    loss = settings.get("loss", {})
-    if settings.get("class") == "Oracle" or loss.get("class") == "Softmax":
-        return softmax_probability
-    if loss.get("class") in ("BCE", "GBCE"):
-        return sigmoid_probability
-    if loss.get("class") == "SampledSoftmax" and not settings["negatives"]["by_popularity"]:
-        is_corrected, rejects = loss["is_corrected"], _rejects_positive(settings)
-        return SampledSoftmaxProbability(loss["num_negatives"], num_items, rejects, is_corrected)
-    return None
+    if settings.get("class") == "Oracle":
+        return SoftmaxProbability()
+    return _restore_loss(settings).probability(num_items, _restore_negatives(settings)) if "loss" in settings else None
 
 
-def law_of(settings: Json, num_items: int) -> SamplingLaw | None:
-    """What Theorem 1 needs to know of a model; `None` where it says nothing."""
-    loss = settings.get("loss", {})
-    if loss.get("class") not in ("BCE", "GBCE") or settings["negatives"]["by_popularity"]:
+def find_optimal_sigmoid(settings: Json, num_items: int) -> OptimalSigmoid | None:
+    """Return what Theorem 1 expects of a model; `None` where it does not apply."""
+    if "loss" not in settings:
         return None
-    rate = loss["num_negatives"] / (num_items - 1)
-    power = 1 - loss.get("calibration", 0.0) * (1 - rate)
-    return SamplingLaw(loss["num_negatives"], num_items, power, _rejects_positive(settings))
+    return _restore_loss(settings).optimal_sigmoid(num_items, _restore_negatives(settings))
 
 
-def read_subjects(runs: LoadedRuns) -> list[Subject]:
-    """The models of a run whose scores mean probabilities."""
-    catalogue = runs.folders[0].read_items()
-    found = [_read_subject(model, pd.Index(catalogue["item"])) for model in runs.models]
-    return [subject for subject in found if subject is not None]
+def _restore_loss(settings: Json) -> Loss:
+    loss: Loss = restore(settings["loss"], LOSS_CLASSES)
+    return loss
 
 
-def _read_subject(model: ModelResults, catalogue: pd.Index) -> Subject | None:
-    num_items = len(catalogue)
-    probability = probability_of(model.settings, num_items)
-    if probability is None or not model.folders:
-        return None
+def _restore_negatives(settings: Json) -> Negatives:
+    negatives: Negatives = restore(settings["negatives"], LOSS_CLASSES)
+    return negatives
+
+
+def read_calibrated_models(runs: LoadedRuns) -> list[CalibratedModel]:
+    """Read the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing."""
+    catalogue = pd.Index(runs.folders[0].read_items()["item"])
+    models = []
+    for model in runs.models:
+        probability = None if _has_unknown_loss(model) else find_probability(model.settings, len(catalogue))
+        if probability is not None and model.folders:
+            models.append(_read_model(model, probability, catalogue))
+    return models
+
+
+def calibration_remarks(runs: LoadedRuns) -> list[str]:
+    """Return a remark on every model whose probabilities are unknown because its loss is."""
+    return [
+        f"{model.name} has a loss that this version does not know: no probabilities."
+        for model in runs.models
+        if _has_unknown_loss(model)
+    ]
+
+
+def _has_unknown_loss(model: ModelResults) -> bool:
+    try:
+        return "loss" in model.settings and not isinstance(_restore_loss(model.settings), Loss)
+    except InputError:
+        return True
+
+
+def _read_model(model: ModelResults, probability: Probability, catalogue: pd.Index) -> CalibratedModel:
     per_user, top = model.folders[0].read_per_user(), model.folders[0].read_top_items()
     rows = pd.Index(per_user["user"]).get_indexer(pd.Index(top["user"]))
     columns = top["position"].to_numpy() - 1
@@ -103,89 +134,85 @@ def _read_subject(model: ModelResults, catalogue: pd.Index) -> Subject | None:
     items[rows, columns] = catalogue.get_indexer(pd.Index(top["item"]))
     targets = catalogue.get_indexer(pd.Index(per_user["target"]))
     logsumexps = per_user["logsumexp"].to_numpy()
-    if isinstance(probability, SampledSoftmaxProbability):
-        sums = probability.largest_sums(scores, logsumexps)
-    else:
-        sums = np.ones(len(per_user)) if probability is softmax_probability else per_user["sigmoid_sum"].to_numpy()
-    return Subject(
+    return CalibratedModel(
         name=model.name,
+        probability=probability,
         predictions=Predictions(
             probability(scores, logsumexps).astype(np.float32), (items == targets[:, None]) & (items != PADDING)
         ),
         items=items,
-        sums=sums,
-        is_sum_bound=isinstance(probability, SampledSoftmaxProbability),
-        law=law_of(model.settings, num_items),
+        sums=probability.catalogue_sums(scores, logsumexps, per_user["sigmoid_sum"].to_numpy()),
+        optimal_sigmoid=find_optimal_sigmoid(model.settings, len(catalogue)),
         has_more_seeds=len(model.folders) > 1,
     )
 
 
-def _rejects_positive(settings: Json) -> bool:
-    return bool(settings["negatives"]["reject_positive"] or settings["negatives"]["reject_history"])
+def read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> dict[str, Array] | None:
+    """Return (users, depth) true probabilities of every user's top items by model; `None` where they are unknown.
 
-
-def read_truths(runs: LoadedRuns, subjects: Sequence[Subject]) -> dict[str, Array] | None:
-    """(users, depth) the true probabilities of every user's best items, by model; `None` where they are not known.
-
-    They are those of the simulator, which is asked again: the folder holds its settings.
+    They come from the simulator, which is built again from its settings in the results folder.
     """
-    if runs.settings.get("dataset", {}).get("class") != "Simulated":
+    dataset = _restore_simulator(runs.settings.get("dataset", {}))
+    if dataset is None:
         return None
-    dataset: Simulated = restore(runs.settings["dataset"], DATA_CLASSES)
-    truth = dataset.truth()
+    truth = dataset.true_probabilities()
     test = load_split(runs.folders[0], Path()).test
-    truths = {subject.name: np.full(subject.items.shape, np.nan) for subject in subjects}
-    step = max(1, CHUNK_CELLS // dataset.num_items)
+    truths = {model.name: np.full(model.items.shape, np.nan) for model in models}
+    step = max(1, MAX_CHUNK_CELLS // dataset.num_items)
     for start in range(0, len(test), step):
         cases = np.arange(start, min(start + step, len(test)))
         true = truth.probabilities(test.histories(cases))
-        for subject in subjects:
-            items = subject.items[cases]
-            of_items = np.take_along_axis(true, np.maximum(items, 0), axis=1)
-            truths[subject.name][cases] = np.where(items == PADDING, np.nan, of_items)
+        for model in models:
+            items = model.items[cases]
+            true_of_items = np.take_along_axis(true, np.maximum(items, 0), axis=1)
+            truths[model.name][cases] = np.where(items == PADDING, np.nan, true_of_items)
     return truths
 
 
-def top_gap(subject: Subject, truths: Mapping[str, Array], top: int = TOP) -> float:
-    """Mean |p - P| over the first items of each user."""
-    distances = np.abs(subject.predictions.probabilities - truths[subject.name])[:, :top]
+def _restore_simulator(settings: Json) -> Simulated | None:
+    if settings.get("class") != Simulated.__name__:
+        return None
+    dataset: Simulated = restore(settings, DATA_CLASSES)
+    return dataset
+
+
+def top_gap(model: CalibratedModel, truths: Mapping[str, Array], num_items: int = NUM_TOP_ITEMS) -> float:
+    """Return the mean |p - P| over the first items of each user."""
+    distances = np.abs(model.predictions.probabilities - truths[model.name])[:, :num_items]
     return float(np.nanmean(distances))
 
 
-def remarks_on(subjects: Sequence[Subject]) -> str:
-    """Sentences that a caption needs of what is special about these models; they begin with a space."""
-    text = ""
-    if any(subject.is_sum_bound for subject in subjects):
-        text += (
-            " The probability of sampled softmax is its own formula with k average negatives, e^s / (e^s + k mean "
-            "e^s'), corrected where its loss is; ≤ is the largest sum that the stored scores allow."
-        )
-    if any(subject.has_more_seeds for subject in subjects):
-        text += " Of models with several seeds the first one is shown."
-    return text
+def caption_notes(models: Sequence[CalibratedModel]) -> str:
+    """Return the sentences that a caption needs about these models, each after a space."""
+    notes = dict.fromkeys(model.probability.note for model in models if model.probability.note)
+    if any(model.has_more_seeds for model in models):
+        notes["Of models with several seeds the first one is shown."] = None
+    return "".join(f" {note}" for note in notes)
 
 
-def calibration_table(subjects: Sequence[Subject], truths: Mapping[str, Array] | None) -> Table:
-    """One line per model: predicted against observed at the first place and over all stored ones."""
+def calibration_table(
+    models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, remarks: Sequence[str] = ()
+) -> Table:
+    """Return a table of predicted against observed probabilities, one line per model."""
     lines = []
-    for subject in subjects:
-        predicted, precision = confidence_curve(subject.predictions)
-        error = reliability(subject.predictions).expected_error
-        line = [subject.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
-        expected = precision[:1] if truths is None else truths[subject.name][:, 0]
-        line += ["" if subject.law is None else f"{np.nanmean(subject.law.optimal_sigmoid(expected)):.4f}"]
-        line += [f"{error:.4f}", f"{'≤ ' if subject.is_sum_bound else ''}{np.mean(subject.sums):,.2f}"]
-        lines.append(line if truths is None else [*line, f"{top_gap(subject, truths):.4f}"])
-    depth = subjects[0].items.shape[1] if subjects else 0
-    of_what = "that precision" if truths is None else "the true probability"
+    for model in models:
+        predicted, precision = confidence_curve(model.predictions)
+        error = reliability(model.predictions).expected_error
+        line = [model.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
+        expected = precision[:1] if truths is None else truths[model.name][:, 0]
+        line += ["" if model.optimal_sigmoid is None else f"{np.nanmean(model.optimal_sigmoid(expected)):.4f}"]
+        line += [f"{error:.4f}", f"{'≤ ' if model.is_sum_bound else ''}{np.mean(model.sums):,.2f}"]
+        lines.append(line if truths is None else [*line, f"{top_gap(model, truths):.4f}"])
+    depth = models[0].items.shape[1] if models else 0
+    expected_of = "that precision" if truths is None else "the true probability"
     caption = (
         "Predicted probability of the first item, how often it was the next one, and what Theorem 1 expects for "
-        f"{of_what}; expected calibration error over the best {depth} items of every user; mean sum of the "
+        f"{expected_of}; expected calibration error over the best {depth} items of every user; mean sum of the "
         "probabilities over the catalogue, which is 1 for probabilities."
     )
-    caption += remarks_on(subjects)
+    caption += caption_notes(models)
     header = ["Model", "Predicted@1", "Precision@1", "Theorem 1", "ECE", "Sum"]
     if truths is not None:
-        header.append(f"|p - P| top {TOP}")
-        caption += f" |p - P|: mean distance to the true probability over each user's first {TOP} items."
-    return Table("calibration", header, [lines], caption)
+        header.append(f"|p - P| top {NUM_TOP_ITEMS}")
+        caption += f" |p - P|: mean distance to the true probability over each user's first {NUM_TOP_ITEMS} items."
+    return Table("calibration", header, [lines], " ".join([caption, *remarks]))

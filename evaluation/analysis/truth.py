@@ -1,6 +1,6 @@
 """Distance of predicted probabilities from the true ones of simulated data, over the whole catalogue.
 
-The stored rankings hold only the best items, so the models score again: this module needs TensorFlow.
+The stored rankings hold only the top items, so the models compute all scores again, which needs TensorFlow.
 """
 
 from __future__ import annotations
@@ -10,49 +10,46 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.calibration import TOP, TruthGap, truth_gap
+from aprec_like.calibration import NUM_TOP_ITEMS, Probability, TruthGap, truth_gap
 from aprec_like.datasets import Simulated
 from aprec_like.errors import InputError
+from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Array
-from evaluation.analysis.calibration import CHUNK_CELLS, probability_of, read_subjects
+from evaluation.analysis.calibration import MAX_CHUNK_CELLS, read_calibrated_models
 from evaluation.results.load import LoadedRuns
 from evaluation.results.load_split import load_split
-from evaluation.results.scorer import KNOWN, load_scorer
+from evaluation.results.scorer import load_scorer
 
 
 def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
-    """How far the probabilities of all items are from the truth of simulated data, by model.
-
-    Unlike the distance over the first items, this takes all scores, so the models are asked again.
-    """
+    """Return the distance of the probabilities of all items from the true ones, by model; raises `InputError` for data
+    that is not simulated."""
     run, settings = runs.folders[0], runs.settings
-    dataset = restore(settings["dataset"], KNOWN)
+    dataset = restore(settings["dataset"], DATA_CLASSES)
     if not isinstance(dataset, Simulated):
-        raise InputError(f"{run.path}: the truth is known of simulated data alone")
-    truth = dataset.truth()
-    test = load_split(run, Path(), KNOWN).test
-    subjects = {subject.name: subject for subject in read_subjects(runs)}
+        raise InputError(f"{run.path}: true probabilities are known for simulated data only")
+    truth = dataset.true_probabilities()
+    test = load_split(run, Path()).test
+    models = {model.name: model for model in read_calibrated_models(runs)}
     scorers = {
         model.name: load_scorer(run, model.name, model.seeds[0], Path())
         for model in runs.models
-        if model.name in subjects
+        if model.name in models
     }
-    found: dict[str, list[TruthGap]] = {name: [] for name in scorers}
-    chunks = np.array_split(np.arange(len(test)), max(1, len(test) * dataset.num_items // CHUNK_CELLS))
+    gaps: dict[str, list[TruthGap]] = {name: [] for name in scorers}
+    chunks = np.array_split(np.arange(len(test)), max(1, len(test) * dataset.num_items // MAX_CHUNK_CELLS))
     for cases in chunks:
         histories = test.histories(cases)
         true = truth.probabilities(histories)
         for name, scorer in scorers.items():
-            predicted = _probabilities(settings["models"][name], np.asarray(scorer.score(histories)))
-            found[name].append(truth_gap(predicted, true, subjects[name].items[cases, :TOP]))
+            predicted = _predict(models[name].probability, np.asarray(scorer.score(histories)))
+            gaps[name].append(truth_gap(predicted, true, models[name].items[cases, :NUM_TOP_ITEMS]))
     weights = [len(cases) for cases in chunks]
-    return {name: _average(gaps, weights) for name, gaps in found.items()}
+    return {name: _average(of_chunks, weights) for name, of_chunks in gaps.items()}
 
 
-def _probabilities(settings: dict[str, object], scores: Array) -> Array:
-    probability = probability_of(settings, scores.shape[1])
-    assert probability is not None, "only models with probabilities are subjects"
+def _predict(probability: Probability, scores: Array) -> Array:
     return probability(scores, tf.reduce_logsumexp(scores, axis=1).numpy())
 
 

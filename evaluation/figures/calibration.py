@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from aprec_like.calibration import Predictions, confidence_curve, reliability
 from aprec_like.types import Array
-from evaluation.analysis.calibration import Subject
+from evaluation.analysis.calibration import CalibratedModel
 from evaluation.figures.style import (
     GRID_COLOUR,
     TEXT_COLOUR,
@@ -29,8 +29,10 @@ MIN_PROBABILITY = 1e-6
 
 
 @styled
-def draw_one_user(models: Sequence[Subject], styles: Mapping[str, PlotStyle], case: int, user: object) -> Figure:
-    """Draw the predicted probabilities of one user's top items and their sum over the catalogue, one panel per model."""
+def draw_one_user(
+    models: Sequence[CalibratedModel], styles: Mapping[str, PlotStyle], case: int, user: object
+) -> Figure:
+    """Draw the predicted probabilities of one user's top items and the sum over the catalogue, one panel per model."""
     rows = math.ceil(len(models) / MAX_COLUMNS)
     columns = math.ceil(len(models) / rows)
     size = (max(3.0, 1.4 * columns + 0.6), 1.8 * rows + 0.5)
@@ -58,7 +60,7 @@ def draw_one_user(models: Sequence[Subject], styles: Mapping[str, PlotStyle], ca
 
 @styled
 def draw_confidence(
-    models: Sequence[Subject], styles: Mapping[str, PlotStyle], truths: Mapping[str, Array] | None = None
+    models: Sequence[CalibratedModel], styles: Mapping[str, PlotStyle], truths: Mapping[str, Array] | None = None
 ) -> Figure:
     """Draw the mean predicted probability of the top K items against mean Precision@K, with the curves of Theorem 1.
 
@@ -77,13 +79,13 @@ def draw_confidence(
             markevery=[mark for mark in marks if mark < is_hit.sum()],
         )  # fmt: skip
         precisions.extend(precision[is_hit])
-        if model.law is not None:
-            sigmoids = model.law.optimal_sigmoid(precision)
+        if model.optimal_sigmoid is not None:
+            sigmoids = model.optimal_sigmoid(precision)
             if truths is not None:
-                items = Predictions(model.law.optimal_sigmoid(truths[model.name]), model.predictions.is_target)
+                items = Predictions(model.optimal_sigmoid(truths[model.name]), model.predictions.is_target)
                 sigmoids, _ = confidence_curve(items)
             axes.plot(precision[is_hit], sigmoids[is_hit], color=style.colour, linestyle="--", linewidth=1)
-    if any(model.law is not None for model in models):
+    if any(model.optimal_sigmoid is not None for model in models):
         axes.plot([], [], color=TEXT_COLOUR, linestyle="--", linewidth=1, label="Theorem 1")
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -96,7 +98,7 @@ def draw_confidence(
 
 
 @styled
-def draw_reliability(models: Sequence[Subject], styles: Mapping[str, PlotStyle]) -> Figure:
+def draw_reliability(models: Sequence[CalibratedModel], styles: Mapping[str, PlotStyle]) -> Figure:
     """Draw the observed against the predicted probability in bins of equal size; bins without a hit are left out."""
     figure, panels = make_figure(5.4, 4.0)
     axes = panels[0][0]

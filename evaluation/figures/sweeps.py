@@ -12,6 +12,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from aprec_like.errors import InputError
+from aprec_like.losses import Loss
+from aprec_like.recipe_classes import LOSS_CLASSES
+from aprec_like.settings import restore
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
 from evaluation.analysis.significance import correct, paired_test
@@ -21,8 +24,6 @@ from evaluation.results.load import LoadedRuns, ModelResults
 Cell = tuple[int, float]
 """A number of negatives k and a calibration t."""
 
-PAPER_NAMES = {"GBCE": "gBCE"}
-"""Names of losses in the gSASRec paper, where they are not the names of the classes."""
 MAX_METRICS = 2
 SELECTED_COLOUR = "#d55e00"
 """Colour of the frame around the cell with the best validation value."""
@@ -171,13 +172,19 @@ def find_sweeps(runs: LoadedRuns) -> list[Sweep]:
 def describe_loss(settings: Json) -> str:
     """Return the loss of a model and how its negatives are sampled, without their number."""
     loss, sampling = settings["loss"], settings["negatives"]
-    parts = [PAPER_NAMES.get(loss["class"], loss["class"])]
-    if "calibration" in loss:
-        parts.append(f"t = {loss['calibration']:g}")
+    parts = [_loss_label(loss)]
     if sampling["shared_by"] != "position":
         parts.append(f"shared by {sampling['shared_by']}")
     rules = ("reject_positive", "reject_history", "by_popularity")
     return ", ".join([*parts, *(rule.replace("_", " ") for rule in rules if sampling[rule])])
+
+
+def _loss_label(settings: Json) -> str:
+    try:
+        loss: Loss = restore(settings, LOSS_CLASSES)
+        return loss.label
+    except InputError:  # a loss that the recipe defines
+        return str(settings["class"])
 
 
 def _num_negatives(model: ModelResults) -> int:

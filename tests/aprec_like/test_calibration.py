@@ -1,20 +1,18 @@
-"""Theorem 1 of the gSASRec paper, by gradient descent on the sampled loss with free logits and a known P; and what
-predictions are worth, by hand and on drawn targets."""
+"""Theorem 1 of the gSASRec paper, by gradient descent on the sampled loss with free logits and a known P; and the
+reliability of predictions, by hand and on sampled targets."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from statsmodels.stats.proportion import proportion_confint
+from scipy import stats
 
 from aprec_like.calibration import (
     Predictions,
     SampledSoftmaxProbability,
+    SoftmaxProbability,
     confidence_curve,
-    optimal_sigmoid,
-    prior_logit,
     reliability,
-    softmax_probability,
     truth_gap,
 )
 from aprec_like.interactions import PADDING
@@ -33,7 +31,7 @@ def learned_sigmoids(loss, negatives, steps=300):
     copies = max(1, 8 // loss.num_negatives)
     positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS), tf.int32)
     sampler = negatives.sampler(interactions_from([[0, 1]], NUM_ITEMS), loss.num_negatives)
-    logits = tf.Variable(tf.fill([NUM_ITEMS], prior_logit(loss, NUM_ITEMS, negatives)))
+    logits = tf.Variable(tf.fill([NUM_ITEMS], loss.prior_logit(NUM_ITEMS, negatives)))
     schedule = keras.optimizers.schedules.CosineDecay(0.15, steps)
     optimizer = keras.optimizers.Adam(schedule, beta_2=0.99)
     optimizer.build([logits])
@@ -56,30 +54,29 @@ def learned_sigmoids(loss, negatives, steps=300):
 def test_gradient_descent_reaches_the_closed_form(k, t, reject_positive):
     loss, negatives = GBCE(k, t), Negatives(reject_positive=reject_positive)
     found = learned_sigmoids(loss, negatives)
-    expected = optimal_sigmoid(PROBABILITIES, loss, NUM_ITEMS, negatives)
-    # Items of the same P are equal in law; their mean takes the noise of the negatives out.
+    expected = loss.optimal_sigmoid(NUM_ITEMS, negatives)(PROBABILITIES)
+    # Items of the same P have the same distribution; their mean averages out the noise of the negatives.
     np.testing.assert_allclose(found[:4], expected[:4], rtol=0.02)
     assert found[4:].mean() == pytest.approx(expected[4], rel=0.02)
 
 
 def test_full_calibration_gives_the_probability_itself():
-    assert optimal_sigmoid(PROBABILITIES, GBCE(16, 1.0), NUM_ITEMS, Negatives(reject_positive=True)) == pytest.approx(
-        PROBABILITIES
-    )
+    optimum = GBCE(16, 1.0).optimal_sigmoid(NUM_ITEMS, Negatives(reject_positive=True))
+    assert optimum(PROBABILITIES) == pytest.approx(PROBABILITIES)
 
 
 def test_the_corollary_of_sasrec():
     """With one negative and BCE the optimum is (P|I| - P) / (P|I| - 2P + 1)."""
     p, size = PROBABILITIES, NUM_ITEMS
     expected = (p * size - p) / (p * size - 2 * p + 1)
-    assert optimal_sigmoid(p, BCE(1), size, Negatives(reject_positive=True)) == pytest.approx(expected)
+    assert BCE(1).optimal_sigmoid(size, Negatives(reject_positive=True))(p) == pytest.approx(expected)
 
 
 def test_the_authors_sampler_shrinks_large_probabilities():
     """REFERENCE: with t = 1 about P / (1 + P): 0.13 becomes 0.115, 0.5 becomes 0.333."""
-    loss = GBCE(256, 1.0)
-    assert optimal_sigmoid(0.13, loss, 100_000) == pytest.approx(0.115, abs=5e-4)
-    assert optimal_sigmoid(0.5, loss, 100_000) == pytest.approx(0.3333, abs=5e-4)
+    optimum = GBCE(256, 1.0).optimal_sigmoid(100_000, Negatives())
+    assert optimum(0.13) == pytest.approx(0.115, abs=5e-4)
+    assert optimum(0.5) == pytest.approx(0.3333, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +84,21 @@ def test_the_authors_sampler_shrinks_large_probabilities():
     [(0.077, 64, 0.5, 0.694), (0.077, 128, 0.5, 0.536), (0.077, 256, 1.0, 0.077), (0.046, 1, 0.0, 0.994)],
 )
 def test_the_values_that_the_paper_quotes(p, k, t, value):
-    assert optimal_sigmoid(p, GBCE(k, t), 3_416, Negatives(reject_positive=True)) == pytest.approx(value, abs=1e-3)
+    optimum = GBCE(k, t).optimal_sigmoid(3_416, Negatives(reject_positive=True))
+    assert optimum(p) == pytest.approx(value, abs=1e-3)
 
 
 def test_the_prior_is_the_logit_of_an_average_item():
-    logit = prior_logit(GBCE(256, 0.75), 3_416, Negatives(reject_positive=True))
-    assert 1 / (1 + np.exp(-logit)) == pytest.approx(
-        optimal_sigmoid(1 / 3_416, GBCE(256, 0.75), 3_416, Negatives(reject_positive=True))
-    )
-    assert prior_logit(BCE(1), 1_000, Negatives(reject_positive=True)) == pytest.approx(0.0)
+    loss, negatives = GBCE(256, 0.75), Negatives(reject_positive=True)
+    logit = loss.prior_logit(3_416, negatives)
+    assert 1 / (1 + np.exp(-logit)) == pytest.approx(loss.optimal_sigmoid(3_416, negatives)(1 / 3_416))
+    assert BCE(1).prior_logit(1_000, negatives) == pytest.approx(0.0)
+
+
+def test_sampling_by_popularity_has_no_closed_form():
+    assert BCE(1).optimal_sigmoid(100, Negatives(by_popularity=True)) is None
+    with pytest.raises(ValueError, match="uniform negatives"):
+        BCE(1).prior_logit(100, Negatives(by_popularity=True))
 
 
 def test_sampled_softmax_means_what_its_formula_says_of_average_negatives():
@@ -103,10 +106,10 @@ def test_sampled_softmax_means_what_its_formula_says_of_average_negatives():
     scores, logsumexps = np.log([[1.0, 1.0, 2.0, 4.0]]), np.log([8.0])
     found = SampledSoftmaxProbability(3, 4)(scores, logsumexps)
     assert found == pytest.approx(np.array([[1 / 7, 1 / 7, 2 / 8, 4 / 10]]))
-    rejecting = SampledSoftmaxProbability(3, 4, rejects_positive=True)(scores, logsumexps)
+    rejecting = SampledSoftmaxProbability(3, 4, excludes_positive=True)(scores, logsumexps)
     assert rejecting[0, 3] == pytest.approx(4 / (4 + 3 * (1 + 1 + 2) / 3))
-    exact = SampledSoftmaxProbability(2, 4, rejects_positive=True, is_corrected=True)(scores, logsumexps)
-    assert exact == pytest.approx(softmax_probability(scores, logsumexps))
+    exact = SampledSoftmaxProbability(2, 4, excludes_positive=True, is_corrected=True)(scores, logsumexps)
+    assert exact == pytest.approx(SoftmaxProbability()(scores, logsumexps))
 
 
 def test_the_sum_of_sampled_softmax_is_bounded_from_its_best_items():
@@ -115,9 +118,9 @@ def test_the_sum_of_sampled_softmax_is_bounded_from_its_best_items():
     logsumexps = np.log(np.exp(scores).sum(axis=1))
     probability = SampledSoftmaxProbability(16, 300)
     sums = probability(scores, logsumexps).sum(axis=1)
-    bounds = probability.largest_sums(scores[:, :100], logsumexps)
+    bounds = probability.catalogue_sums(scores[:, :100], logsumexps, sums)
     assert (sums <= bounds).all() and bounds == pytest.approx(sums, rel=0.1)
-    assert probability.largest_sums(scores, logsumexps) == pytest.approx(sums)
+    assert probability.catalogue_sums(scores, logsumexps, sums) == pytest.approx(sums)
 
 
 def made_predictions(num_users=2_000, depth=30, power=1.0):
@@ -146,8 +149,8 @@ def test_calibrated_predictions_are_reliable_and_overconfident_ones_are_not():
     assert inside.mean() >= 0.8
     assert honest.expected_error < 0.003 < 0.1 < overconfident.expected_error
     top = honest.observed[-1]
-    expected = proportion_confint(round(top * honest.counts[-1]), honest.counts[-1], method="wilson")
-    assert (honest.low[-1], honest.high[-1]) == pytest.approx(expected, rel=1e-5)
+    interval = stats.binomtest(round(top * honest.counts[-1]), honest.counts[-1]).proportion_ci(method="wilson")
+    assert (honest.low[-1], honest.high[-1]) == pytest.approx((interval.low, interval.high), rel=1e-12)
 
 
 def test_the_gap_to_the_truth_by_hand():

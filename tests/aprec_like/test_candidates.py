@@ -44,5 +44,5 @@ def test_the_target_is_ranked_among_its_candidates_alone():
 def test_a_user_with_all_items_has_no_candidates():
     interactions = interactions_from([[0, 1, 2, 0, 1]], 3)
     split = LeaveOneOut(1).split(interactions)
-    with pytest.raises(InputError, match="all of them"):
+    with pytest.raises(InputError, match="a user with all items"):
         UniformCandidates(5).draw(split.train, split.test)

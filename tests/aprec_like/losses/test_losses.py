@@ -102,7 +102,7 @@ def test_softmax_is_the_negative_log_probability():
 @pytest.mark.parametrize("chunk_items", [1, 7, 25, 50, 1000])
 def test_softmax_in_chunks_has_the_values_and_gradients_of_all_logits_at_once(monkeypatch, chunk_items, jit_compile):
     monkeypatch.setattr(softmax, "MIN_CHUNK_ITEMS", chunk_items)
-    monkeypatch.setitem(chunks.CHUNK_NUMBERS, "CPU", 1)
+    monkeypatch.setitem(chunks.CHUNK_ELEMENTS, "CPU", 1)
     random = np.random.default_rng(0)
     states, table = (tf.constant(random.normal(size=shape), tf.float32) for shape in ((2, 3, 8), (50, 8)))
     targets, weights = tf.constant([[0, 49, 7], [7, 7, 24]]), tf.constant(random.random((2, 3)), tf.float32)

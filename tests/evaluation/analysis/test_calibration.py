@@ -1,4 +1,4 @@
-"""The overconfidence lab on a run whose numbers can be computed in the head, and on a simulated one."""
+"""Calibration of a run whose numbers can be computed in the head, and of a simulated one."""
 
 import shutil
 from pathlib import Path
@@ -18,10 +18,11 @@ from aprec_like.settings import describe
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 from evaluation.analysis.calibration import (
+    calibration_remarks,
     calibration_table,
-    law_of,
-    probability_of,
-    read_subjects,
+    find_optimal_sigmoid,
+    find_probability,
+    read_calibrated_models,
     read_truths,
     top_gap,
 )
@@ -39,31 +40,32 @@ def settings(loss, negatives=None):
 
 @pytest.mark.parametrize("loss", [BCE(1), BCE(7), GBCE(16, 0.75), GBCE(4, 1.0)])
 @pytest.mark.parametrize("negatives", [Negatives(), Negatives(reject_positive=True), Negatives(reject_history=True)])
-def test_the_law_read_from_json_is_that_of_the_loss_itself(loss, negatives):
-    law = law_of(settings(loss, negatives), NUM_ITEMS)
-    assert law.power == pytest.approx(loss.power(NUM_ITEMS), rel=1e-12)
-    assert law.num_negatives == loss.num_negatives
-    assert law.rejects_positive == (negatives != Negatives())
+def test_the_optimum_read_from_json_is_that_of_the_loss_itself(loss, negatives):
+    optimum = find_optimal_sigmoid(settings(loss, negatives), NUM_ITEMS)
+    assert optimum == loss.optimal_sigmoid(NUM_ITEMS, negatives)
+    assert optimum.power == loss.power(NUM_ITEMS)
+    assert optimum.excludes_positive == (negatives != Negatives())
 
 
-def test_who_has_probabilities_and_of_whom_theorem_1_speaks():
+def test_which_models_have_probabilities_and_to_which_theorem_1_applies():
     scores, logsumexps = np.array([[0.0, np.log(3.0)]]), np.array([np.log(6.0)])
-    assert probability_of(settings(BCE(1)), NUM_ITEMS)(scores, logsumexps) == pytest.approx(np.array([[0.5, 0.75]]))
-    assert probability_of(settings(Softmax()), NUM_ITEMS)(scores, logsumexps) == pytest.approx(np.array([[1 / 6, 0.5]]))
-    assert probability_of(describe(Popularity()), NUM_ITEMS) is None
-    assert probability_of(settings(BPR(1)), NUM_ITEMS) is None
+    sigmoid, softmax = (find_probability(settings(loss), NUM_ITEMS) for loss in (BCE(1), Softmax()))
+    assert sigmoid(scores, logsumexps) == pytest.approx(np.array([[0.5, 0.75]]))
+    assert softmax(scores, logsumexps) == pytest.approx(np.array([[1 / 6, 0.5]]))
+    assert find_probability(describe(Popularity()), NUM_ITEMS) is None
+    assert find_probability(settings(BPR(1)), NUM_ITEMS) is None
     for loss in (Softmax(), SampledSoftmax(4), BPR(1)):
-        assert law_of(settings(loss), NUM_ITEMS) is None
-    assert law_of(settings(BCE(1), Negatives(by_popularity=True)), NUM_ITEMS) is None
+        assert find_optimal_sigmoid(settings(loss), NUM_ITEMS) is None
+    assert find_optimal_sigmoid(settings(BCE(1), Negatives(by_popularity=True)), NUM_ITEMS) is None
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The Oracle of simulated data under its own name, and once more dressed up as a softmax that is too sure."""
+    """The Oracle of simulated data, and an overconfident softmax whose scores are twice those of the Oracle."""
     data = Simulated(num_users=400, num_items=60, num_types=4, lengths=Lengths(10, 0.3, 4, 25))
     recipe = Recipe(
         data,
-        {"Sure": Trained(SASRec(), Softmax(), Training()), "Popularity": Popularity(), "Oracle": Oracle(data)},
+        {"Overconfident": Trained(SASRec(), Softmax(), Training()), "Popularity": Popularity(), "Oracle": Oracle(data)},
         split=LeaveOneOut(50),
         evaluation=Evaluation(depth=30),
     )
@@ -75,38 +77,38 @@ def run(tmp_path_factory):
     run.write_dataset(describe_data(recipe, interactions, split))
     oracle = Oracle(data).fit(split.test.known)
 
-    class Sure(Scorer):
+    class Overconfident(Scorer):
         def score(self, histories):
             return 2 * oracle.score(histories)
 
-    for name, scorer in {"Oracle": oracle, "Sure": Sure()}.items():
+    for name, scorer in {"Oracle": oracle, "Overconfident": Overconfident()}.items():
         rankings = rank(scorer, split.test, exclude_seen=True, depth=30)
         folder = run.model(name, 1)
         folder.write_per_user(tabulate_users(rankings, split, recipe.evaluation))
-        folder.write_top_items(tabulate_top_items(rankings, split, interactions))
+        folder.write_top_items(tabulate_top_items(rankings, split))
         folder.finish(seconds_to_best=0.0)
     return run
 
 
-def test_the_oracle_predicts_the_truth_and_a_model_that_is_too_sure_does_not(run):
+def test_the_oracle_predicts_the_true_probabilities_and_an_overconfident_model_does_not(run):
     runs = load_runs([run])
-    subjects = read_subjects(runs)
-    assert [subject.name for subject in subjects] == ["Sure", "Oracle"]
-    truths = read_truths(runs, subjects)
-    gaps = {subject.name: top_gap(subject, truths) for subject in subjects}
+    models = read_calibrated_models(runs)
+    assert [model.name for model in models] == ["Overconfident", "Oracle"]
+    truths = read_truths(runs, models)
+    gaps = {model.name: top_gap(model, truths) for model in models}
     assert gaps["Oracle"] < 1e-6
     data = Simulated(num_users=400, num_items=60, num_types=4, lengths=Lengths(10, 0.3, 4, 25))
-    truth = data.truth().probabilities(LeaveOneOut(50).split(data.load(Path())).test.histories())
+    truth = data.true_probabilities().probabilities(LeaveOneOut(50).split(data.load(Path())).test.histories())
     squared = truth**2 / (truth**2).sum(axis=1, keepdims=True)
     best = np.argsort(-truth, axis=1)[:, :10]
     expected = np.abs(np.take_along_axis(squared - truth, best, axis=1)).mean()
-    assert gaps["Sure"] == pytest.approx(expected, rel=1e-4)
-    table = calibration_table(subjects, truths)
+    assert gaps["Overconfident"] == pytest.approx(expected, rel=1e-4)
+    table = calibration_table(models, truths)
     assert len(table.blocks[0]) == 2 and all(len(line) == len(table.header) for line in table.blocks[0])
 
 
 def test_predictions_are_of_the_right_items_and_say_what_came_true(run):
-    oracle = next(subject for subject in read_subjects(load_runs([run])) if subject.name == "Oracle")
+    oracle = next(model for model in read_calibrated_models(load_runs([run])) if model.name == "Oracle")
     per_user, top = run.model("Oracle", 1).read_per_user(), run.model("Oracle", 1).read_top_items()
     hits = top.merge(per_user[["user", "target"]], on="user").query("item == target").groupby("user")["position"].min()
     expected = pd.Series(hits, index=per_user["user"]).to_numpy()
@@ -121,4 +123,18 @@ def test_a_simulator_that_has_changed_is_noticed(run, tmp_path):
     copy.write_dataset(run.read_dataset() | {"sha256": "other"})
     runs = load_runs([copy])
     with pytest.raises(InputError, match="other data"):
-        read_truths(runs, read_subjects(runs))
+        read_truths(runs, read_calibrated_models(runs))
+
+
+def test_a_loss_that_this_version_does_not_know_gets_a_remark_and_no_probabilities(run, tmp_path):
+    copy = RunFolder(tmp_path / "copy")
+    shutil.copytree(run.path, copy.path)
+    recipe = copy.read_recipe()
+    recipe["models"]["Overconfident"]["loss"] = {"class": "FocalLoss", "num_negatives": 4}
+    copy.write_recipe(b"", recipe)
+    runs = load_runs([copy])
+    models, remarks = read_calibrated_models(runs), calibration_remarks(runs)
+    assert [model.name for model in models] == ["Oracle"]
+    assert remarks == ["Overconfident has a loss that this version does not know: no probabilities."]
+    assert calibration_table(models, None, remarks).caption.endswith(remarks[0])
+    assert calibration_remarks(load_runs([run])) == []
