@@ -10,14 +10,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LEVELS = (
-    ("aprec_like: types errors files recipe_file lazy_tensorflow unseen_items",),
+    ("aprec_like: types errors files lazy_tensorflow unseen_items",),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
     ("aprec_like: devices batches negatives optimizers calibration", "aprec_like/losses", "aprec_like/models"),
     ("aprec_like/ranking",),
     ("aprec_like/training",),
-    ("aprec_like: presets recipe recipe_classes",),
+    ("aprec_like: recipe_classes", "aprec_like/recipe"),
     ("evaluation: cli table table_formats",),
     ("evaluation/results",),
     ("evaluation/analysis",),

@@ -18,4 +18,4 @@ def test_the_examples_of_a_module_are_right(name):
 
 
 def test_the_classes_that_recipes_are_made_of_have_examples():
-    assert {"aprec_like.interactions", "aprec_like.recipe", "aprec_like.splits.leave_one_out"} <= set(MODULES)
+    assert {"aprec_like.interactions", "aprec_like.recipe.recipe", "aprec_like.splits.leave_one_out"} <= set(MODULES)

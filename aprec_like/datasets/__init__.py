@@ -1,4 +1,4 @@
-"""Where interactions come from: one file per family of datasets."""
+"""Datasets, the sources of interactions: one file per family."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from aprec_like.datasets.movielens_tfds import MovieLens
 from aprec_like.datasets.presplit import PreSplitFolder
 from aprec_like.datasets.review_files import AmazonVideo, Beauty, Steam
 from aprec_like.datasets.simulated.dataset import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
-from aprec_like.datasets.simulated.next_item_law import Mixture
+from aprec_like.datasets.simulated.next_item_distribution import Mixture
 from aprec_like.datasets.table_files import AtomicFile, CSVFile, ParquetFile
 from aprec_like.datasets.text import TextFile
 
@@ -28,7 +28,7 @@ PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
         "MovieLens-25m": MovieLens("25m"),
     }
 )
-"""Published datasets by the name that `python -m evaluation.data` knows them by."""
+"""Published datasets by their names in `python -m evaluation.data`."""
 
 __all__ = [
     "GOWALLA_LENGTHS",

@@ -1,4 +1,4 @@
-"""What a dataset is: settings that say where interactions come from, and one method that loads them."""
+"""Interface of datasets: frozen dataclasses of settings with a method that loads the interactions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aprec_like.interactions import Interactions
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers of a dataset."""
+    """Number of users, items and interactions of a dataset."""
 
     users: int
     items: int
@@ -20,13 +20,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Publication:
-    """What is known of a published dataset before it is on disk.
+    """Facts about a published dataset that are known before it is on disk.
 
     Args:
-        sizes: its numbers as published; files that come pinned by checksum must have them.
-        source: who publishes it and where.
-        licence: what its publisher allows, in a few words.
-        terms: the same in full, said when it is fetched.
+        sizes: published sizes; files that are verified by checksum have them.
+        source: publisher of the dataset.
+        licence: licence in a few words.
+        terms: terms of use in full, printed when the dataset is downloaded.
     """
 
     sizes: Sizes
@@ -36,22 +36,22 @@ class Publication:
 
 
 class Dataset(ABC):
-    """Where interactions come from. Subclasses are frozen dataclasses."""
+    """Source of interactions. Subclasses are frozen dataclasses."""
 
     @abstractmethod
     def load(self, data_dir: Path) -> Interactions:
-        """Read the dataset from `data_dir`, or from where it can be had; raises `InputError` if that fails."""
+        """Read the dataset from `data_dir`, or download it; raises `InputError` if that fails."""
 
     @abstractmethod
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether `load` would need no network."""
+        """Return whether `load` needs no network."""
 
     @property
     def publication(self) -> Publication | None:
-        """Numbers, source and terms, where the dataset has a published version."""
+        """Sizes, source and terms of a published dataset; `None` for other datasets."""
         return None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of results on this dataset has to know; stands in dataset.json."""
+        """Remarks for readers of results on this dataset, stored in dataset.json."""
         return ()

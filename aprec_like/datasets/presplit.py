@@ -1,4 +1,4 @@
-"""Data that comes split already: the folders of the PyTorch port of gSASRec."""
+"""Data with a given split: folders in the format of the PyTorch port of gSASRec."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.errors import InputError
@@ -16,21 +17,21 @@ from aprec_like.types import Array
 
 @dataclass(frozen=True)
 class PreSplitFolder(Dataset):
-    """A folder of the PyTorch port: `train/input.txt`, `val/{input,output}.txt` and `test/{input,output}.txt`.
+    """Folder of the PyTorch port: `train/input.txt`, `val/{input,output}.txt` and `test/{input,output}.txt`.
 
-    A line of an input file holds the items of one user, oldest first, and the same line of the output file the next
-    one. Users have no names there: they are numbered from 1 in the order of the lines. Every training sequence begins
-    its user's test sequence; who the validation users are follows from whose training sequence is cut shorter.
-    Use it with `split=AsGiven()` to keep the folder's own split; with another split only the sequences count.
+    A line of an input file has the items of one user, oldest first, and the same line of the output file has the next
+    item. Users have no ids in the files; they are numbered from 1 in the order of the lines. Every training sequence is
+    a prefix of its user's test sequence, and it is shorter for validation users, which identifies them.
+    Use `split=AsGiven()` to keep the split of the folder; other splits use only the sequences.
 
     Args:
-        path: the folder, relative to the data folder or absolute.
+        path: path of the folder, relative to the data folder or absolute.
     """
 
     path: str
 
+    @override
     def load(self, data_dir: Path) -> Interactions:
-        """Read the folder."""
         folder = data_dir / self.path
         if not folder.is_dir():
             raise InputError(f"{folder} does not exist; put the folder there or name another data folder")
@@ -53,17 +54,17 @@ class PreSplitFolder(Dataset):
             },
         )
 
+    @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether the folder exists."""
         return (data_dir / self.path).is_dir()
 
 
 Sequences = tuple[Array, Array]
-"""Flat items, and the offsets of the lines."""
+"""Flat items of all lines, and the offsets of the lines."""
 
 
 def read_sequences(path: Path) -> Sequences:
-    """The whole numbers of a text file, and how many stand on each line."""
+    """Read the whole numbers of a text file, one sequence per line."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -71,7 +72,7 @@ def read_sequences(path: Path) -> Sequences:
     try:
         items = np.array(data.split(), np.int64)
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: must hold whole numbers only: {error}") from error
+        raise InputError(f"{path}: must contain only whole numbers: {error}") from error
     characters = np.frombuffer(data.rstrip() + b"\n", np.uint8)
     is_space = np.isin(characters, np.frombuffer(b" \t\r\n", np.uint8))
     starts = np.flatnonzero(~is_space & np.append(True, is_space[:-1]))
@@ -80,7 +81,7 @@ def read_sequences(path: Path) -> Sequences:
 
 
 def _joined(inputs: Sequences, outputs: Sequences) -> Sequences:
-    """Each input followed by its output."""
+    """Append to each input sequence its output, which is one item."""
     lengths = np.diff(inputs[1]) + 1
     offsets = offsets_from_lengths(lengths)
     items = np.empty(offsets[-1], np.int64)
@@ -91,18 +92,19 @@ def _joined(inputs: Sequences, outputs: Sequences) -> Sequences:
 
 
 def _check_prefix(path: Path, part: Sequences, whole: Sequences, rows: Array) -> None:
-    """Every line of `part` must begin the sequence of its row in `whole`."""
-    lengths, room = np.diff(part[1]), np.diff(whole[1])[rows]
-    is_wrong = lengths >= room
+    """Raise `InputError` unless every line of `part` is a proper prefix of the sequence of its row in `whole`."""
+    lengths = np.diff(part[1])
+    is_wrong = lengths >= np.diff(whole[1])[rows]
     positions = np.arange(len(part[0])) - np.repeat(part[1][:-1], lengths)
-    at = np.minimum(np.repeat(whole[1][:-1][rows], lengths) + positions, len(whole[0]) - 1)
-    is_other = whole[0][at] != part[0]
-    is_wrong |= np.bincount(np.repeat(np.arange(len(lengths)), lengths), is_other, len(lengths)) > 0
+    compared = np.minimum(np.repeat(whole[1][:-1][rows], lengths) + positions, len(whole[0]) - 1)
+    is_different = whole[0][compared] != part[0]
+    is_wrong |= np.bincount(np.repeat(np.arange(len(lengths)), lengths), is_different, len(lengths)) > 0
     if is_wrong.any():
         raise InputError(f"{path}:{int(np.argmax(is_wrong)) + 1}: must begin the user's line of test/input.txt")
 
 
 def _validation_lengths(folder: Path, train_lengths: Array, whole: Sequences) -> Array:
+    """Return the (users,) number of items before the validation target, -1 for users without one."""
     inputs, outputs = read_sequences(folder / "val/input.txt"), read_sequences(folder / "val/output.txt")
     known = _joined(inputs, outputs) if len(inputs[1]) == len(outputs[1]) == len(outputs[0]) + 1 else None
     gaps = np.diff(whole[1]) - train_lengths
@@ -112,13 +114,13 @@ def _validation_lengths(folder: Path, train_lengths: Array, whole: Sequences) ->
         rows = np.arange(num_validation)
     if known is None or len(rows) != num_validation:
         raise InputError(
-            f"{folder}: val/ must have a line for every user whose training sequence is cut shorter. "
+            f"{folder}: val/ must have a line for every user with a shorter training sequence. "
             f"Received: {len(rows)} such users, {num_validation} and {len(outputs[0])} lines"
         )
     _check_prefix(folder / "val/input.txt", known, whole, rows)
     lengths = np.full(len(train_lengths), -1)
     lengths[rows] = np.diff(inputs[1])
-    if (is_told := train_lengths[rows] > lengths[rows]).any():
-        line = int(rows[np.argmax(is_told)]) + 1
-        raise InputError(f"{folder / 'train/input.txt'}:{line}: holds the validation target of its user")
+    if (is_leaked := train_lengths[rows] > lengths[rows]).any():
+        line = int(rows[np.argmax(is_leaked)]) + 1
+        raise InputError(f"{folder / 'train/input.txt'}:{line}: contains the validation target of its user")
     return lengths

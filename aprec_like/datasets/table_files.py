@@ -1,9 +1,8 @@
-"""The user's own tables: CSV, Parquet, and the atomic files of RecBole."""
+"""Tables with one row per interaction: CSV, Parquet, and the atomic files of RecBole."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zlib
 from abc import abstractmethod
@@ -16,27 +15,29 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.columns import Columns, interactions_from
-from aprec_like.datasets.text import find_plain_or_gzipped
+from aprec_like.datasets.local_files import find_plain_or_gzipped, open_plain_or_gzipped, require_plain_or_gzipped
 from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 
 
 @dataclass(frozen=True)
 class TableFile(Dataset):
-    """A table with one row per interaction. Ids may be numbers or texts; they come back in every output.
+    """Table with one row per interaction. Ids may be numbers or strings; all outputs show them unchanged.
 
-    Rows are ordered by `timestamp` within a user, ties in the order of the file; without it the file's order counts.
+    The interactions of a user are sorted by `timestamp`, ties in the order of the file; without a timestamp they keep
+    the order of the file.
 
     Args:
-        path: the file, relative to the data folder or absolute; `NAME.gz` is found for `NAME`.
-        user: the name of the column of users.
-        item: the name of the column of items.
-        timestamp: the name of the column of times, seconds or ISO 8601 dates.
-        rating: the name of the column of ratings.
+        path: path of the file, relative to the data folder or absolute; `NAME.gz` is found for `NAME`.
+        user: name of the column of user ids.
+        item: name of the column of item ids.
+        timestamp: name of the column of timestamps, in seconds or as ISO 8601 dates.
+        rating: name of the column of ratings.
     """
 
     path: str
@@ -45,16 +46,19 @@ class TableFile(Dataset):
     timestamp: str | None = None
     rating: str | None = None
 
+    @override
     def load(self, data_dir: Path) -> Interactions:
-        """Read the table."""
-        path = find_plain_or_gzipped(data_dir / self.path)
-        if path is None:
-            raise InputError(f"{data_dir / self.path} does not exist; put the file there or name another data folder")
+        path = require_plain_or_gzipped(data_dir / self.path)
         return load_cached(path, self, lambda: self._read(path))
 
+    @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Whether the file exists."""
         return find_plain_or_gzipped(data_dir / self.path) is not None
+
+    @property
+    def columns(self) -> Columns:
+        """Names of the columns."""
+        return Columns(self.user, self.item, self.timestamp, self.rating)
 
     @abstractmethod
     def _read(self, path: Path) -> Interactions:
@@ -63,40 +67,40 @@ class TableFile(Dataset):
 
 @dataclass(frozen=True)
 class CSVFile(TableFile):
-    """A text file of separated columns, plain or gzipped.
+    """Text file of separated columns, plain or gzipped.
 
     Args:
-        separator: between columns, one character.
-        header: the names of the columns, for a file whose first line does not say them.
+        separator: character between columns.
+        header: names of the columns, for a file without a header line.
     """
 
     separator: str = ","
     header: tuple[str, ...] = ()
 
+    @override
     def _read(self, path: Path) -> Interactions:
-        columns = Columns(self.user, self.item, self.timestamp, self.rating)
-        return read_separated(path, columns, self.separator, self.header)
+        return read_separated(path, self.columns, self.separator, self.header)
 
 
 @dataclass(frozen=True)
 class ParquetFile(TableFile):
-    """A Parquet file."""
+    """Parquet file."""
 
+    @override
     def _read(self, path: Path) -> Interactions:
-        columns = Columns(self.user, self.item, self.timestamp, self.rating)
         try:
-            _check_columns(path, columns, pa.parquet.read_schema(path).names)
-            table = pa.parquet.read_table(path, columns=columns.names)
+            _check_columns(path, self.columns, pa.parquet.read_schema(path).names)
+            table = pa.parquet.read_table(path, columns=self.columns.names)
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{path}: is not a Parquet file, or damaged: {first_line(error)}") from error
-        return interactions_from(table, columns, lambda row: f"{path}: row {row + 1}")
+        return interactions_from(table, self.columns, lambda row: f"{path}: row {row + 1}")
 
 
 @dataclass(frozen=True)
 class AtomicFile(TableFile):
-    """An atomic file of RecBole, `NAME.inter`: columns separated by tabs, the first line `name:type` for each.
+    """Atomic file of RecBole, `NAME.inter`: columns separated by tabs, with a header of `name:type` fields.
 
-    A file need not have the columns `timestamp` and `rating`; any other that is named must be there.
+    The default columns `timestamp` and `rating` are optional; columns with other names must exist.
     """
 
     user: str = "user_id"
@@ -104,6 +108,7 @@ class AtomicFile(TableFile):
     timestamp: str | None = "timestamp"
     rating: str | None = "rating"
 
+    @override
     def _read(self, path: Path) -> Interactions:
         typed = {name.partition(":")[0]: name for name in read_header(path, "\t")}
         times = [name for name in typed if "time" in name.lower()]
@@ -123,7 +128,7 @@ class AtomicFile(TableFile):
 def read_separated(
     path: Path, columns: Columns, separator: str, header: tuple[str, ...] = (), *, is_quoted: bool = True
 ) -> Interactions:
-    """Interactions from separated text; every field is read as text first, so that an id stays as it is written."""
+    """Read interactions from a file of separated columns; all fields are read as strings, which keeps ids unchanged."""
     _check_columns(path, columns, list(header) or read_header(path, separator))
     try:
         table = pa.csv.read_csv(
@@ -139,7 +144,7 @@ def read_separated(
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
     except pa.ArrowException as error:
-        raise _explain(path, separator, len(header), is_quoted, error) from error
+        raise _error_of_first_bad_line(path, separator, len(header), is_quoted, error) from error
     return interactions_from(
         table, columns, lambda row: f"{path}:{_line_of_row(path, separator, row, bool(header), is_quoted)}"
     )
@@ -153,28 +158,30 @@ def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
 
 
 def read_header(path: Path, separator: str) -> list[str]:
-    """The names in the first line of a table."""
+    """Read the column names in the first line of a table."""
     try:
-        with _open(path) as file:
+        with _open_text(path) as file:
             return next(csv.reader(file, delimiter=separator), [])
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
 
 
-def _explain(path: Path, separator: str, num_columns: int, is_quoted: bool, error: Exception) -> InputError:
-    """Find the first line with another number of columns than the header. Reads line by line: only after a failure."""
+def _error_of_first_bad_line(
+    path: Path, separator: str, num_columns: int, is_quoted: bool, error: Exception
+) -> InputError:
+    """Return an error with the first line of a wrong number of columns; slow, so used only after a failure."""
     try:
         for line, fields in _records(path, separator, is_quoted):
             num_columns = num_columns or len(fields)
             if fields and len(fields) != num_columns:
                 return InputError(f"{path}:{line}: must have {num_columns} columns. Received: {len(fields)}")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as second:
-        return InputError(f"{path}: cannot be read: {first_line(second)}")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as second_error:
+        return InputError(f"{path}: cannot be read: {first_line(second_error)}")
     return InputError(f"{path}: cannot be read: {first_line(error)}")
 
 
 def _line_of_row(path: Path, separator: str, row: int, has_header: bool, is_quoted: bool) -> int:
-    """The line on which a row of the table ends; blank lines are no rows."""
+    """Return the number of the line on which a row of the table ends; blank lines are not rows."""
     number = -1 if has_header else -2
     for line, fields in _records(path, separator, is_quoted):
         number += bool(fields)
@@ -184,13 +191,14 @@ def _line_of_row(path: Path, separator: str, row: int, has_header: bool, is_quot
 
 
 def _records(path: Path, separator: str, is_quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    with _open(path) as file:
+    """Iterate over the records of a file: number of the last line of the record, and its fields."""
+    with _open_text(path) as file:
         reader = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE)
         for fields in reader:
             yield reader.line_num, fields
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[TextIO]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary:
+def _open_text(path: Path) -> Iterator[TextIO]:
+    with open_plain_or_gzipped(path) as binary:
         yield io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")

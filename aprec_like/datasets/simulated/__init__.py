@@ -1,1 +1,1 @@
-"""Simulated users with a known law of the next item, and the true probabilities that it implies."""
+"""Simulated users with a known distribution of the next item, and its exact probabilities."""

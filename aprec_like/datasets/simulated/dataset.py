@@ -1,4 +1,4 @@
-"""Simulated data: users whose next item follows a known law, so that the best possible ranking is known too."""
+"""Simulated data: the distribution of the next item is known, and therefore the best possible ranking."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
-from aprec_like.datasets.cache import draw_cached
-from aprec_like.datasets.simulated.next_item_law import Contexts, Mixture, NextItemLaw
-from aprec_like.datasets.simulated.truth import Truth
+from aprec_like.datasets.cache import simulate_cached
+from aprec_like.datasets.simulated.next_item_distribution import Contexts, Mixture, NextItemDistribution
+from aprec_like.datasets.simulated.true_probabilities import TrueProbabilities
 from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING, Interactions, offsets_from_lengths
 from aprec_like.types import Array
 
 CHUNK_CELLS = 1 << 26
-"""How many (user, item) or (user, position) cells are held while drawing."""
+"""Maximum number of (user, item) or (user, position) cells in memory during the simulation."""
 
 MIN_CACHED_INTERACTIONS = 1_000_000
-"""From about how many interactions on drawn data is kept in the cache: less is drawn again in a second or two."""
+"""Approximate number of interactions from which data is cached; smaller data is simulated in a second or two."""
 
 MAX_TRUTH_ITEMS = 100_000
-"""The largest catalogue whose every item is given its true probability."""
+"""Largest catalogue for which true probabilities of all items are computed."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many interactions users have: log-normal, rounded, and cut to a range.
+    """Distribution of the number of interactions of a user: log-normal, rounded and clipped.
 
     Args:
-        median: of the log-normal law.
+        median: median of the log-normal distribution.
         spread: standard deviation of the logarithm.
-        minimum: shorter ones are drawn up to this.
-        maximum: longer ones are cut to this.
+        minimum: lower limit of the number.
+        maximum: upper limit of the number.
     """
 
     median: float
@@ -48,35 +49,35 @@ class Lengths:
                 f"{self.spread}, {self.minimum}, {self.maximum}"
             )
 
-    def draw(self, num_users: int, random: np.random.Generator) -> Array:
-        """(num_users,) lengths."""
-        drawn = np.rint(self.median * np.exp(self.spread * random.standard_normal(num_users)))
-        return np.clip(drawn, self.minimum, self.maximum).astype(np.int64)
+    def sample(self, num_users: int, random: np.random.Generator) -> Array:
+        """Sample (num_users,) lengths."""
+        lengths = np.rint(self.median * np.exp(self.spread * random.standard_normal(num_users)))
+        return np.clip(lengths, self.minimum, self.maximum).astype(np.int64)
 
 
 MOVIELENS_LENGTHS = Lengths(median=96, spread=1.0, minimum=18, maximum=2_277)
-"""Like MovieLens-1M: 18 to 2,277 interactions per user, median 96."""
+"""Similar to MovieLens-1M: 18 to 2,277 interactions per user, median 96."""
 
 GOWALLA_LENGTHS = Lengths(median=36.7, spread=1.2, minimum=5, maximum=2_175)
-"""Like Gowalla: at least 5 interactions per user, 74 on average, a few users with two thousand."""
+"""Similar to Gowalla: at least 5 interactions per user, 74 on average, about 2,000 for a few users."""
 
 STEAM_LENGTHS = Lengths(median=9, spread=0.7, minimum=5, maximum=200)
-"""Like Steam: short, 12 interactions per user on average."""
+"""Similar to Steam: 12 interactions per user on average."""
 
 
 @dataclass(frozen=True)
 class Simulated(Dataset):
-    """Data drawn from a known law: hidden user types, Zipf popularity, first- and second-order transitions.
+    """Data sampled from a known distribution: hidden user types, Zipf popularity, first- and second-order transitions.
 
     Args:
         num_users: number of users.
-        num_items: size of the catalogue, whether or not each item occurs.
+        num_items: size of the catalogue, including items that do not occur.
         num_types: number of hidden user types.
-        mixture: how much of the next item popularity, type and transitions decide.
-        lengths: how many interactions users have.
-        has_repeats: whether a user may have an item twice.
-        zipf_exponent: of popularity and of preference within a type.
-        seed: draws everything.
+        mixture: weights of popularity, type and transitions in the distribution of the next item.
+        lengths: distribution of the number of interactions of a user.
+        has_repeats: whether users may have repeated items.
+        zipf_exponent: exponent of popularity and of preference within a type.
+        seed: seed of the simulation.
     """
 
     num_users: int = 6_000
@@ -103,32 +104,34 @@ class Simulated(Dataset):
             )
 
     @property
-    def law(self) -> NextItemLaw:
-        """The law of the next item, given the type."""
-        return NextItemLaw(self.num_items, self.num_types, self.mixture, self.zipf_exponent, self.seed)
+    def next_item_distribution(self) -> NextItemDistribution:
+        """Distribution of the next item given the type."""
+        return NextItemDistribution(self.num_items, self.num_types, self.mixture, self.zipf_exponent, self.seed)
 
-    def truth(self) -> Truth:
-        """The true probability of the next item, given the history; raises `InputError` where that is too much work."""
+    def true_probabilities(self) -> TrueProbabilities:
+        """Return the true probabilities of the next item; raises `InputError` if the catalogue is too large."""
         if self.num_items > MAX_TRUTH_ITEMS:
             raise InputError(
-                f"the truth of Simulated gives every item of the catalogue a probability for every user, which is not "
-                f"feasible beyond {MAX_TRUTH_ITEMS:,} items: leave the Oracle out. Received: {self.num_items:,} items"
+                f"true probabilities of all items for every user are not feasible beyond {MAX_TRUTH_ITEMS:,} items: "
+                f"remove the Oracle. Received: {self.num_items:,} items"
             )
-        return Truth(self.law, self.has_repeats)
+        return TrueProbabilities(self.next_item_distribution, self.has_repeats)
 
+    @override
     def load(self, data_dir: Path) -> Interactions:
-        """Draw the data, or find it in the cache; needs no file."""
         is_large = self.num_users * self.lengths.median >= MIN_CACHED_INTERACTIONS
-        return draw_cached(self, self._draw) if is_large else self._draw()
+        return simulate_cached(self, self._simulate) if is_large else self._simulate()
 
-    def _draw(self) -> Interactions:
-        law = self.law
+    def _simulate(self) -> Interactions:
+        distribution = self.next_item_distribution
         chunk = max(1, CHUNK_CELLS // (self.lengths.maximum if self.has_repeats else self.num_items))
         parts = [
-            self._draw_users(law, min(chunk, self.num_users - start), np.random.default_rng([self.seed, 9, start]))
+            self._simulate_users(
+                distribution, min(chunk, self.num_users - start), np.random.default_rng([self.seed, 9, start])
+            )
             for start in range(0, self.num_users, chunk)
         ]
-        lengths = np.concatenate([part_lengths for part_lengths, _ in parts])
+        lengths = np.concatenate([chunk_lengths for chunk_lengths, _ in parts])
         return Interactions(
             items=np.concatenate([items for _, items in parts]),
             offsets=offsets_from_lengths(lengths),
@@ -136,40 +139,46 @@ class Simulated(Dataset):
             item_ids=np.arange(1, self.num_items + 1),
         )
 
+    @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        """Always: it is drawn when needed."""
         return True
 
-    def _draw_users(self, law: NextItemLaw, num_users: int, random: np.random.Generator) -> tuple[Array, Array]:
-        """Lengths and flat items of some users, drawn position by position for all of them at once."""
-        lengths = self.lengths.draw(num_users, random)
-        # Longest first, so that the users still under way are always the first ones.
+    def _simulate_users(
+        self, distribution: NextItemDistribution, num_users: int, random: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Simulate users position by position; returns (num_users,) lengths and flat items."""
+        lengths = self.lengths.sample(num_users, random)
+        # Sorted by descending length, so that unfinished users are always the first ones.
         order = np.argsort(-lengths, kind="stable")
         sorted_lengths = lengths[order]
         types = random.integers(self.num_types, size=num_users)
         items = np.full([num_users, int(sorted_lengths[0])], PADDING, np.int32)
         is_seen = None if self.has_repeats else np.zeros([num_users, self.num_items], bool)
-        nothing = np.full(num_users, PADDING)
+        padding = np.full(num_users, PADDING)
         for position in range(items.shape[1]):
-            active = int(np.searchsorted(-sorted_lengths, -position, side="left"))
-            last = (items[:, position - 1] if position >= 1 else nothing)[:active].astype(np.int64)
-            second_last = (items[:, position - 2] if position >= 2 else nothing)[:active].astype(np.int64)
+            num_active = int(np.searchsorted(-sorted_lengths, -position, side="left"))
+            last = (items[:, position - 1] if position >= 1 else padding)[:num_active].astype(np.int64)
+            second_last = (items[:, position - 2] if position >= 2 else padding)[:num_active].astype(np.int64)
             contexts = Contexts(last, second_last)
-            items[:active, position] = _draw_unseen(law, types[:active], contexts, is_seen, random)
+            items[:num_active, position] = _sample_unseen(distribution, types[:num_active], contexts, is_seen, random)
         in_order = np.empty_like(items)
         in_order[order] = items
         return lengths, in_order[in_order != PADDING]
 
 
-def _draw_unseen(
-    law: NextItemLaw, types: Array, contexts: Contexts, is_seen: Array | None, random: np.random.Generator
+def _sample_unseen(
+    distribution: NextItemDistribution,
+    types: Array,
+    contexts: Contexts,
+    is_seen: Array | None,
+    random: np.random.Generator,
 ) -> Array:
-    """A next item per user; drawing again whatever was seen is drawing from the law renormalised over the unseen."""
-    drawn = law.draw(types, contexts, random)
+    """Sample a next item per user from the distribution renormalised over unseen items, by rejecting seen items."""
+    items = distribution.sample(types, contexts, random)
     if is_seen is None:
-        return drawn
+        return items
     rows = np.arange(len(types))
-    while len(again := np.flatnonzero(is_seen[rows, drawn])):
-        drawn[again] = law.draw(types[again], contexts[again], random)
-    is_seen[rows, drawn] = True
-    return drawn
+    while len(rejected := np.flatnonzero(is_seen[rows, items])):
+        items[rejected] = distribution.sample(types[rejected], contexts[rejected], random)
+    is_seen[rows, items] = True
+    return items

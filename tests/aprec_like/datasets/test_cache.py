@@ -41,7 +41,7 @@ def test_the_second_load_does_not_read_the_source(source):
     assert first.digest() == second.digest()
 
 
-def test_everything_survives_the_cache(source):
+def test_the_cache_restores_all_fields(source):
     texts = np.array(["", "Léon: The Professional", "line\nbreak"], object)
     stored = Interactions(
         items=np.array([2, 0, 1], np.int32),
@@ -62,19 +62,19 @@ def test_everything_survives_the_cache(source):
     assert loaded.item_columns["number"].tolist() == [3, 1, 2]
 
 
-def test_what_would_come_back_as_something_else_is_not_kept(source):
+def test_objects_that_are_not_strings_are_refused(source):
     stored = replace(interactions_from([[0, 1]]), item_columns={"number": np.array([3, 1], object)})
-    with pytest.raises(TypeError, match="must hold texts"):
+    with pytest.raises(TypeError, match="must contain strings"):
         load_cached(source, "settings", lambda: stored)
 
 
-def test_a_source_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_source_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"data\.txt: cannot be read: Is a directory"):
         (tmp_path / "data.txt").mkdir()
         load_cached(tmp_path / "data.txt", "settings", lambda: pytest.fail("there is nothing to read"))
 
 
-def test_another_source_or_other_settings_have_another_cache(source):
+def test_other_sources_and_settings_have_other_cache_files(source):
     reader = Reader(interactions_from([[0, 1]]))
     load_cached(source, "one", reader)
     load_cached(source, "two", reader)
@@ -84,7 +84,7 @@ def test_another_source_or_other_settings_have_another_cache(source):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "text", "folder"])
-def test_a_damaged_cache_file_is_noticed_and_rebuilt(source, damage):
+def test_a_damaged_cache_file_is_replaced(source, damage):
     expected = TextFile("data.txt").load(source.parent).digest()
     (path,) = cache_files()
     content = bytearray(path.read_bytes())
@@ -92,8 +92,7 @@ def test_a_damaged_cache_file_is_noticed_and_rebuilt(source, damage):
         path.unlink()
         path.mkdir()
     else:
-        at = content.index(b"items.npy") + 200
-        content[at] ^= 1
+        content[content.index(b"items.npy") + 200] ^= 1
         broken = {"truncated": content[:-100], "flipped": content, "empty": b"", "text": b"not an archive"}[damage]
         path.write_bytes(broken)
     assert TextFile("data.txt").load(source.parent).digest() == expected
@@ -102,13 +101,13 @@ def test_a_damaged_cache_file_is_noticed_and_rebuilt(source, damage):
         assert cache_files()[0].stat().st_size == len(content)
 
 
-def test_a_cache_that_cannot_be_written_does_no_harm(source, monkeypatch, tmp_path):
+def test_an_unwritable_cache_folder_is_ignored(source, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert TextFile("data.txt").load(source.parent).num_interactions == 2
 
 
-def test_ids_that_are_texts_survive(source):
+def test_the_cache_restores_ids_that_are_strings(source):
     (source.parent / "data.csv").write_text("u,i\nann,x\nbob,y\n")
     dataset = CSVFile("data.csv", user="u", item="i")
     loads = [dataset.load(source.parent) for _ in range(2)]

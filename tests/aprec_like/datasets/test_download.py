@@ -10,12 +10,12 @@ from aprec_like.datasets import download
 from aprec_like.errors import InputError
 
 CONTENT = b"some data\n" * 1000
-PIN = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+CHECKSUM = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
 @pytest.fixture
 def address(tmp_path):
-    """A server on this machine that holds one file."""
+    """Address of a local server with one file."""
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "file.bin").write_bytes(CONTENT)
@@ -36,12 +36,12 @@ def address(tmp_path):
 
 def test_a_file_with_the_right_checksum_is_kept(address, tmp_path):
     path = tmp_path / "cache" / "file.bin"
-    download.fetch_url(f"{address}/file.bin", PIN, path)
+    download.fetch_url(f"{address}/file.bin", CHECKSUM, path)
     assert path.read_bytes() == CONTENT
     assert [found.name for found in path.parent.iterdir()] == ["file.bin"]
 
 
-def test_a_file_with_another_checksum_is_not_kept(address, tmp_path):
+def test_a_file_with_a_wrong_checksum_is_not_kept(address, tmp_path):
     path = tmp_path / "cache" / "file.bin"
     with pytest.raises(download.FetchError, match="nothing was kept"):
         download.fetch_url(f"{address}/file.bin", f"sha256:{0:064}", path)
@@ -54,15 +54,15 @@ def test_a_missing_file_is_an_error_and_keeps_nothing(address, tmp_path):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_to_is_named(tmp_path):
+def test_an_unwritable_cache_folder_is_reported(tmp_path):
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.raises(InputError, match=r"cannot be written to: .*set XDG_CACHE_HOME"):
-        download.fetch_url("http://127.0.0.1:1/file.bin", PIN, tmp_path / "cache" / "file.bin")
+        download.fetch_url("http://127.0.0.1:1/file.bin", CHECKSUM, tmp_path / "cache" / "file.bin")
     with pytest.raises(InputError, match="cannot be written to"):  # a folder in which nothing can be made
-        download.fetch_url("http://127.0.0.1:1/file.bin", PIN, Path("/proc/self/file.bin"))
+        download.fetch_url("http://127.0.0.1:1/file.bin", CHECKSUM, Path("/proc/self/file.bin"))
 
 
-def test_a_wheel_that_the_index_does_not_have_is_an_error(tmp_path, monkeypatch):
+def test_a_wheel_that_is_not_in_the_index_is_an_error(tmp_path, monkeypatch):
     def no_index(command, **options):
         return subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
 
@@ -78,5 +78,5 @@ def test_the_data_folder_comes_before_the_cache(tmp_path, monkeypatch):
     data = tmp_path / "data"
     assert download.find_file(["a.txt"], data) == tmp_path / "aprec_like" / "a.txt"
     data.mkdir()
-    (data / "a.txt").write_text("own")
+    (data / "a.txt").write_text("in the data folder")
     assert download.find_file(["a.txt"], data) == data / "a.txt"

@@ -1,4 +1,4 @@
-"""MovieLens itself is not shipped; these tests check the rule on small data. The slow ones need the real files."""
+"""Preprocessing of MovieLens-1M on small data; the slow tests need the real files, which the project does not have."""
 
 import hashlib
 import zipfile
@@ -11,52 +11,14 @@ from aprec_like.errors import InputError
 
 # Printed by Python 2.7.18: [int(key) for key in d] after d[str(i)] = 1 for i in 1..40.
 PYTHON2_ORDER_OF_40 = [
-    24,
-    25,
-    26,
-    27,
-    20,
-    21,
-    22,
-    23,
-    28,
-    29,
-    40,
-    1,
-    3,
-    2,
-    5,
-    4,
-    7,
-    6,
-    9,
-    8,
-    39,
-    38,
-    11,
-    10,
-    13,
-    12,
-    15,
-    14,
-    17,
-    16,
-    19,
-    18,
-    31,
-    30,
-    37,
-    36,
-    35,
-    34,
-    33,
-    32,
+    *(24, 25, 26, 27, 20, 21, 22, 23, 28, 29, 40, 1, 3, 2, 5, 4, 7, 6, 9, 8),
+    *(39, 38, 11, 10, 13, 12, 15, 14, 17, 16, 19, 18, 31, 30, 37, 36, 35, 34, 33, 32),
 ]
 # Printed by Python 2.7.18: sha256 of " ".join(d) after the same for 1..6040.
 PYTHON2_ORDER_OF_6040_SHA256 = "1472f2c17ba83d32246b2d8767128d186a55e4305e50a8bdae61173cd9ad67b8"
 
 
-def test_the_order_of_a_python_2_dict_is_that_of_python_2():
+def test_users_are_ordered_as_in_a_dict_of_python_2():
     assert movielens._python2_dict_order(range(1, 41)) == PYTHON2_ORDER_OF_40
     order = " ".join(map(str, movielens._python2_dict_order(range(1, 6041))))
     assert hashlib.sha256(order.encode()).hexdigest() == PYTHON2_ORDER_OF_6040_SHA256
@@ -73,9 +35,9 @@ def write_zip(folder):
         )
 
 
-def test_the_rule_drops_rare_movies_keeps_ties_and_renumbers(tmp_path):
+def test_preprocessing_drops_rare_movies_keeps_ties_and_renumbers(tmp_path):
     write_zip(tmp_path)
-    interactions = movielens._as_published_by_sasrec(movielens._read_archive(tmp_path / "ml-1m.zip"))
+    interactions = movielens.preprocess_as_sasrec(movielens.read_ratings(tmp_path / "ml-1m.zip"))
     assert interactions.user_columns["movielens_id"].tolist() == [1, 3, 2, 5, 4]
     # The first user rated movie 2 before movie 1, so movie 2 is item 1; everyone else's ties keep the file's order.
     assert movielens.as_text(interactions) == b"1 1\n1 2\n2 2\n2 1\n3 2\n3 1\n4 2\n4 1\n5 2\n5 1\n"
@@ -95,7 +57,7 @@ def test_a_damaged_zip_is_refused(tmp_path):
         MovieLens1M().load(tmp_path)
 
 
-def test_no_file_and_no_network_says_what_to_put_where(tmp_path, monkeypatch):
+def test_without_file_or_network_the_error_says_which_file_to_put_where(tmp_path, monkeypatch):
     def fail(*arguments):
         raise download.FetchError("no network")
 
@@ -113,7 +75,7 @@ def test_the_real_zip_gives_the_bytes_of_the_sasrec_file():
     path = find_file([movielens.ZIP_NAME], default_data_dir())
     if path is None:
         pytest.skip("ml-1m.zip is not in the data folder")
-    text = movielens.as_text(movielens._as_published_by_sasrec(movielens._read_archive(path)))
+    text = movielens.as_text(movielens.preprocess_as_sasrec(movielens.read_ratings(path)))
     assert hashlib.sha256(text).hexdigest() == "b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2"
 
 

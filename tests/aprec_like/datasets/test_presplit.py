@@ -5,7 +5,8 @@ from aprec_like.datasets import PreSplitFolder
 from aprec_like.errors import InputError
 from aprec_like.splits import AsGiven, LeaveOneOut
 
-FILES = {  # as the port cuts: two items less for ordinary users, three for the validation user, who is the second
+# The port removes two items from the training sequences, and three from that of the second user, who validates.
+FILES = {
     "train/input.txt": "1 2\n5\n3 2 9\n",
     "val/input.txt": "5 6\n",
     "val/output.txt": "2\n",
@@ -52,11 +53,11 @@ def test_all_users_may_be_validation_users(folder):
     assert split.validation.users.tolist() == [0, 1, 2]
 
 
-def test_a_training_sequence_that_tells_a_validation_target_is_refused(folder):
+def test_a_training_sequence_with_a_validation_target_is_refused(folder):
     (folder / "data/train/input.txt").write_text("1 2\n5 6 2\n3 2 9\n")
     (folder / "data/val/input.txt").write_text("1 2\n5 6\n3 2 9\n")
     (folder / "data/val/output.txt").write_text("3\n2\n1\n")
-    with pytest.raises(InputError, match=r"train/input\.txt:2: holds the validation target"):
+    with pytest.raises(InputError, match=r"train/input\.txt:2: contains the validation target"):
         PreSplitFolder("data").load(folder)
 
 
@@ -67,24 +68,24 @@ def test_a_training_sequence_that_tells_a_validation_target_is_refused(folder):
         ("train/input.txt", "1 2\n5\n", "a line per user"),
         ("test/output.txt", "4\n1 2\n5\n", "a line per user"),
         ("val/input.txt", "5 7\n", r"val/input\.txt:1: must begin"),
-        ("val/output.txt", "", "cut shorter"),
-        ("test/input.txt", "1 2 x\n5 6 2\n3 2 9 1\n", "whole numbers only"),
+        ("val/output.txt", "", "shorter training sequence"),
+        ("test/input.txt", "1 2 x\n5 6 2\n3 2 9 1\n", "only whole numbers"),
     ],
 )
-def test_files_that_do_not_fit_each_other_are_refused(folder, name, text, message):
+def test_inconsistent_files_are_refused(folder, name, text, message):
     (folder / "data" / name).write_text(text)
     with pytest.raises(InputError, match=message):
         PreSplitFolder("data").load(folder)
 
 
-def test_a_missing_folder_or_file_is_named(folder):
-    with pytest.raises(InputError, match="nothing does not exist"):
-        PreSplitFolder("nothing").load(folder)
+def test_a_missing_folder_or_file_is_reported(folder):
+    with pytest.raises(InputError, match="missing does not exist"):
+        PreSplitFolder("missing").load(folder)
     (folder / "data/test/output.txt").unlink()
     with pytest.raises(InputError, match=r"output\.txt: cannot be read"):
         PreSplitFolder("data").load(folder)
 
 
-def test_other_splits_use_the_sequences_alone(folder):
+def test_other_splits_use_only_the_sequences(folder):
     split = LeaveOneOut(num_validation_users=1).split(PreSplitFolder("data").load(folder))
     assert len(split.test) == 3

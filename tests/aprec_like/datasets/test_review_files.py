@@ -1,4 +1,4 @@
-"""The published files themselves are not shipped; a file of our own stands in for them."""
+"""Published datasets. Their files are not part of the project; a small file replaces them."""
 
 import gzip
 import hashlib
@@ -9,56 +9,56 @@ import numpy as np
 import pytest
 
 from aprec_like.datasets import PUBLISHED, Gowalla, MovieLens, Publication, Sizes, download, gowalla
-from aprec_like.datasets.download import is_pinned
-from aprec_like.datasets.review_files import PublishedText
+from aprec_like.datasets.download import has_checksum
+from aprec_like.datasets.review_files import ReviewFile
 from aprec_like.errors import InputError
 
 CONTENT = b"1 1\n1 2\n2 1\n"
 
 
-class Ours(PublishedText):
-    FILE = "ours.txt"
-    URLS = ("http://127.0.0.1:9/ours.txt",)
-    PIN = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
-    PUBLICATION = Publication(Sizes(2, 2, 3), "us", "free", "as you like")
+class SmallFile(ReviewFile):
+    FILES = ("small.txt", "small.txt.gz")
+    URLS = ("http://127.0.0.1:9/small.txt",)
+    CHECKSUM = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+    PUBLICATION = Publication(Sizes(users=2, items=2, interactions=3), source="test", licence="free", terms="none")
 
 
 def test_a_file_is_read_plain_or_gzipped_and_verified(tmp_path):
-    (tmp_path / "ours.txt.gz").write_bytes(gzip.compress(CONTENT))
-    assert Ours().is_on_disk(tmp_path)
-    assert Ours().load(tmp_path).num_interactions == 3
-    (tmp_path / "ours.txt").write_bytes(CONTENT + b"2 2\n")
+    (tmp_path / "small.txt.gz").write_bytes(gzip.compress(CONTENT))
+    assert SmallFile().is_on_disk(tmp_path)
+    assert SmallFile().load(tmp_path).num_interactions == 3
+    (tmp_path / "small.txt").write_bytes(CONTENT + b"2 2\n")
     with pytest.raises(InputError, match="is not the published file"):
-        Ours().load(tmp_path)
+        SmallFile().load(tmp_path)
 
 
 def test_a_truncated_gzip_is_refused(tmp_path):
-    (tmp_path / "ours.txt.gz").write_bytes(gzip.compress(CONTENT * 1000)[:-20])
+    (tmp_path / "small.txt.gz").write_bytes(gzip.compress(CONTENT * 1000)[:-20])
     with pytest.raises(InputError, match="cannot be read"):
-        Ours().load(tmp_path)
+        SmallFile().load(tmp_path)
 
 
-def test_without_file_or_network_it_says_what_to_put_where(tmp_path, monkeypatch):
+def test_without_file_or_network_the_error_says_which_file_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(InputError, match=r"Ours is not on disk.*put ours\.txt or ours\.txt\.gz in "):
-        Ours().load(tmp_path)
+    with pytest.raises(InputError, match=r"SmallFile is not on disk.*put small\.txt or small\.txt\.gz in "):
+        SmallFile().load(tmp_path)
     assert [path.name for path in (tmp_path / "cache/aprec_like").iterdir()] == []
 
 
-def test_a_git_blob_pins_a_file(tmp_path):
+def test_a_git_blob_id_is_a_checksum(tmp_path):
     path = tmp_path / "hello.txt"
     path.write_bytes(b"hello\n")
     # `printf 'hello\n' | git hash-object --stdin`
-    assert is_pinned(path, "git-blob:ce013625030ba8dba906f756967f9e9ca394464a")
+    assert has_checksum(path, "git-blob:ce013625030ba8dba906f756967f9e9ca394464a")
     path.write_bytes(b"hello")
-    assert not is_pinned(path, "git-blob:ce013625030ba8dba906f756967f9e9ca394464a")
+    assert not has_checksum(path, "git-blob:ce013625030ba8dba906f756967f9e9ca394464a")
 
 
-def test_two_processes_that_fetch_at_once_end_with_one_good_file(tmp_path):
+def test_concurrent_downloads_leave_one_correct_file(tmp_path):
     served = tmp_path / "served"
     served.mkdir()
     (served / "file.bin").write_bytes(CONTENT * 100_000)
-    pin = f"sha256:{hashlib.sha256(CONTENT * 100_000).hexdigest()}"
+    checksum = f"sha256:{hashlib.sha256(CONTENT * 100_000).hexdigest()}"
     server = subprocess.Popen([sys.executable, "-c", SERVER, str(served)], stdout=subprocess.PIPE, text=True)
     try:
         port = server.stdout.readline().strip()
@@ -67,13 +67,13 @@ def test_two_processes_that_fetch_at_once_end_with_one_good_file(tmp_path):
             "fetch_url(sys.argv[1], sys.argv[2], Path(sys.argv[3]))"
         )
         target = tmp_path / "cache" / "file.bin"
-        command = [sys.executable, "-c", code, f"http://127.0.0.1:{port}/file.bin", pin, str(target)]
+        command = [sys.executable, "-c", code, f"http://127.0.0.1:{port}/file.bin", checksum, str(target)]
         fetches = [subprocess.Popen(command) for _ in range(3)]
         assert [fetch.wait(60) for fetch in fetches] == [0, 0, 0]
     finally:
         server.kill()
         server.wait()
-    assert is_pinned(target, pin)
+    assert has_checksum(target, checksum)
     assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
 
 
@@ -86,22 +86,22 @@ server.serve_forever()
 """
 
 
-def test_a_transfer_that_breaks_off_is_tried_again(tmp_path, monkeypatch):
+def test_an_interrupted_transfer_is_retried(tmp_path, monkeypatch):
     attempts = []
 
-    def breaks_off(url, part):
+    def interrupted(url, part):
         attempts.append(url)
         part.write_bytes(CONTENT[: 4 * len(attempts)])
         if len(attempts) < 3:
             raise ConnectionResetError("reset by peer")
 
-    monkeypatch.setattr(download, "_download", breaks_off)
+    monkeypatch.setattr(download, "_download", interrupted)
     monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
-    assert download.fetch_url("http://somewhere", Ours.PIN, tmp_path / "ours.txt").read_bytes() == CONTENT
+    assert download.fetch_url("http://somewhere", SmallFile.CHECKSUM, tmp_path / "small.txt").read_bytes() == CONTENT
     assert len(attempts) == 3
 
 
-CHECK_INS = [  # newest first, as SNAP has it; user 2 has too few
+CHECK_INS = [  # newest first, as in SNAP's file; user 2 has too few
     *[("1", f"2010-10-1{day}T23:55:27Z", str(place)) for day, place in ((9, 5), (8, 7), (8, 6), (7, 5), (6, 5))],
     ("2", "2010-10-19T23:55:27Z", "5"),
 ]
@@ -120,7 +120,7 @@ def test_gowalla_keeps_users_with_five_check_ins_repeats_and_utc(tmp_path):
     # The two check-ins of the same second keep the order of the file.
     assert loaded.item_ids[loaded.items].tolist() == [5, 5, 7, 6, 5]
     assert loaded.timestamps[0] == np.datetime64("2010-10-16T23:55:27").astype("int64")
-    with pytest.raises(InputError, match="must give"):
+    with pytest.raises(InputError, match="must have Sizes"):
         Gowalla().load(tmp_path)
 
 
@@ -144,7 +144,7 @@ def test_movielens_through_tensorflow_datasets_with_its_mock_data(tmp_path):
     assert "timestamp" in MovieLens("100k").notes[0]
 
 
-def test_movielens_knows_its_sizes():
+def test_an_unknown_size_of_movielens_is_refused():
     with pytest.raises(ValueError, match=r"100k, 1m, 20m, 25m, latest-small\. Received: '2m'"):
         MovieLens("2m")
 

@@ -1,4 +1,4 @@
-"""The user's own tables. The property test holds the reader against Python's own csv module."""
+"""Tables of interactions. Property tests compare the reader with the csv module of Python."""
 
 import csv
 import gzip
@@ -27,7 +27,7 @@ def load_csv(folder: Path, content: str | bytes, **options) -> Interactions:
     return CSVFile("data.csv", **({"user": "u", "item": "i"} | options)).load(folder)
 
 
-def test_ids_of_any_kind_come_back_as_they_were_written(tmp_path):
+def test_ids_of_any_kind_are_unchanged(tmp_path):
     loaded = load_csv(tmp_path, "u,i\nzoë,007\nbob,7\nzoë,x y\n")
     assert events(loaded) == [("bob", "7"), ("zoë", "007"), ("zoë", "x y")]
 
@@ -82,7 +82,7 @@ def test_a_file_without_a_header_gets_one(tmp_path):
         (b"u,i\n1,\xff\xfe\n", {}, r"data\.csv"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path, content, options, message):
+def test_a_mistake_is_reported_in_one_line(tmp_path, content, options, message):
     with pytest.raises(InputError, match=message) as caught:
         load_csv(tmp_path, content, **options)
     assert "\n" not in str(caught.value)
@@ -95,7 +95,7 @@ def test_a_truncated_gzip_is_refused(tmp_path):
         CSVFile("data.csv", user="u", item="i").load(tmp_path)
 
 
-def test_parquet_is_read_and_its_rows_are_named(tmp_path):
+def test_parquet_is_read_and_errors_name_the_row(tmp_path):
     frame = pd.DataFrame(
         {"u": ["a", "b", "a"], "i": [3, 1, 2], "t": pd.to_datetime(["2020-01-02"] * 2 + ["2020-01-01"])}
     )
@@ -134,7 +134,7 @@ def test_the_order_of_an_atomic_file_is_not_guessed(tmp_path):
     assert events(AtomicFile("ml.inter", timestamp=None).load(tmp_path)) == [(1, 9), (1, 8)]
 
 
-# Fields that are ids, nearly ids, and nothing of the kind.
+# Fields that are ids, resemble ids, or are no ids.
 FIELDS = st.one_of(
     st.integers(-50, 50).map(str),
     st.sampled_from(["", " ", "007", "1.0", "1e3", "nan", "NA", "+1", "99999999999999999999", "é", '"', "a b", "-"]),
@@ -146,15 +146,15 @@ LINE_ENDS = st.sampled_from(["\n", "\r\n", "\n\n", ""])
 
 @st.composite
 def malformed(draw) -> bytes:
-    """Lines of two fields that may be whole, broken, or random bytes."""
+    """Lines of two fields that may be valid, malformed, or random bytes."""
     lines = [draw(FIELDS) + draw(SEPARATORS) + draw(FIELDS) + draw(LINE_ENDS) for _ in range(draw(st.integers(0, 6)))]
     content = "".join(lines).encode("utf-8", "surrogatepass")
     junk = draw(st.binary(max_size=4)) if draw(st.booleans()) else b""
     return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + content + junk
 
 
-def pairs_by_hand(content: bytes) -> list[tuple[int, int]] | None:
-    """What `TextFile` should read, by a plain loop; `None` where it should refuse."""
+def expected_pairs(content: bytes) -> list[tuple[int, int]] | None:
+    """Pairs that `TextFile` should read, by a plain loop; `None` if it should refuse the file."""
     text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     pairs = []
     for line in text.split(b"\n"):
@@ -175,7 +175,7 @@ def pairs_by_hand(content: bytes) -> list[tuple[int, int]] | None:
 @given(content=malformed())
 def test_a_malformed_text_file_is_refused_or_read_without_losing_a_line(tmp_path, content):
     (tmp_path / "data.txt").write_bytes(content)
-    expected = pairs_by_hand(content)
+    expected = expected_pairs(content)
     try:
         loaded = TextFile("data.txt").load(tmp_path)
     except InputError as error:

@@ -26,18 +26,18 @@ def test_gzip_is_found_and_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"1\t1\n1  2\n", b"1 1\r\n1 2\r\n", b"\xef\xbb\xbf1 1\n1 2", b"1 1\n\n1 2\n\n"])
-def test_white_space_line_ends_byte_order_mark_and_blank_lines_do_not_matter(tmp_path, content):
+def test_white_space_line_ends_byte_order_mark_and_blank_lines_are_ignored(tmp_path, content):
     assert load(tmp_path, content).num_interactions == 2
 
 
 @pytest.mark.parametrize(
-    "broken",
+    "malformed",
     ["5", "5 6 7", "5 6 7 8", "5 x", "5 1.5", "5 99999999999999999999", "5,6", '"5" 6', "5 nan", "5 1.0", "1e3 5"],
 )
 @pytest.mark.parametrize("number", [1, 17])
-def test_a_broken_line_is_named(tmp_path, broken, number):
+def test_a_malformed_line_is_reported(tmp_path, malformed, number):
     lines = ["1 1"] * 30
-    lines[number - 1] = broken
+    lines[number - 1] = malformed
     with pytest.raises(InputError, match=rf"data\.txt:{number}: must be `user item`"):
         load(tmp_path, "\n".join(lines).encode())
 
@@ -55,7 +55,7 @@ def test_a_truncated_gzip_is_refused(tmp_path):
         TextFile("data.txt").load(tmp_path)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.txt"):
         TextFile("nothing.txt").load(tmp_path)
 

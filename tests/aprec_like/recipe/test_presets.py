@@ -1,6 +1,6 @@
 from aprec_like.losses import GBCE
 from aprec_like.models import SASRec
-from aprec_like.presets import gSASRec
+from aprec_like.recipe import gSASRec
 from aprec_like.training import Trained, Training
 
 

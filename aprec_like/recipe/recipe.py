@@ -1,4 +1,4 @@
-"""Recipes: an experiment declared as one `Recipe`, usually in a Python file of its own."""
+"""Declaration of an experiment: `Recipe`, and the settings of its evaluation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
-from aprec_like.presets import MFBPR, gSASRec
-from aprec_like.recipe_file import execute_recipe_file
 from aprec_like.settings import check_type
 from aprec_like.splits import AsGiven, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
-
-__all__ = ["MFBPR", "Evaluation", "Recipe", "Trained", "gSASRec", "load_recipe", "sampled_name"]
 
 MetricTable = Mapping[str, Mapping[str, float]]
 """Values of metrics by name of the model and name of the metric."""
@@ -88,6 +84,7 @@ class Recipe:
     Example:
         >>> from aprec_like.datasets import Simulated
         >>> from aprec_like.models import Popularity
+        >>> from aprec_like.recipe import gSASRec
         >>> from aprec_like.training import Training
         >>> recipe = Recipe(
         ...     dataset=Simulated(num_users=1_000, num_items=500),
@@ -152,11 +149,3 @@ class Recipe:
                 raise ValueError(f"Recipe needs {name!r} to be the Oracle of its dataset. Received: {model.dataset}")
             if isinstance(model, Oracle) and self.filters:
                 raise ValueError(f"Recipe can't have the Oracle {name!r} of filtered data")
-
-
-def load_recipe(path: Path) -> Recipe:
-    """Execute a recipe file and return its `recipe`; raises `InputError` with file and line for any mistake in it."""
-    recipe = execute_recipe_file(path)
-    if not isinstance(recipe, Recipe):
-        raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
-    return recipe

@@ -1,4 +1,4 @@
-"""Execution of a recipe file, with every mistake in it reported as one line with file and line number."""
+"""Loading of a recipe file; every mistake in it is reported in one line with file and line number."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from types import ModuleType
 
 from aprec_like.errors import InputError
+from aprec_like.recipe.recipe import Recipe
 
 
-def execute_recipe_file(path: Path) -> object:
-    """Execute a Python file and return its variable `recipe`, or `None`; raises `InputError` for any mistake in it."""
+def load_recipe(path: Path) -> Recipe:
+    """Execute a recipe file and return its `recipe`; raises `InputError` with file and line for any mistake in it."""
     tree = _parse(path)
     _check_repeated_keys(path, tree)
     if path.suffix != ".py":
@@ -25,7 +26,10 @@ def execute_recipe_file(path: Path) -> object:
         exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
     except Exception as error:  # the recipe is user code and may raise anything
         raise InputError(f"{_location(path, error)}: {_message(error)}") from error
-    return getattr(module, "recipe", None)
+    recipe = getattr(module, "recipe", None)
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
+    return recipe
 
 
 def _parse(path: Path) -> ast.Module:
