@@ -1,4 +1,4 @@
-"""Settings of optimisers: frozen, and turned into the Keras ones for every training anew."""
+"""Settings of optimisers, and the Keras optimisers that they build."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.types import Tensor
 
@@ -16,15 +17,14 @@ class Adam:
     """Settings of the Adam optimiser; the defaults are Keras'.
 
     Args:
-        learning_rate: how far a step moves a parameter.
-        beta_1: how much of the mean gradient a step keeps.
-        beta_2: how much of the mean squared gradient a step keeps.
-        epsilon: added to the root of the mean squared gradient.
-        lazy: move only the rows of a table that a step has used, so that a step on a huge catalogue costs what its
-            rows cost. Every row then has an Adam of its own, made of the steps that used it: between them it does not
-            drift, its means do not fade, and bias correction counts its own steps. A table whose gradient is dense
-            moves as ever: one that scores all items, or negatives of each position's own, which are so many that few
-            rows are left out. So it is meant for negatives that a sequence or a batch shares.
+        learning_rate: step size.
+        beta_1: decay rate of the first moment, the mean gradient.
+        beta_2: decay rate of the second moment, the mean squared gradient.
+        epsilon: added to the root of the second moment, for numerical stability.
+        lazy: update only the rows of an embedding table that a step has used, so that the cost of a step does not grow
+            with the catalogue. Moments and bias correction of a row then count only the steps that used it. Tables with
+            a dense gradient (full losses, or negatives per position, which leave few rows unused) are updated as
+            usual, so it is meant for negatives that a sequence or a batch shares.
     """
 
     learning_rate: float = 1e-3
@@ -38,9 +38,9 @@ class Adam:
             raise ValueError(f"Adam needs a positive learning_rate. Received: learning_rate={self.learning_rate}")
 
     def build(self) -> Any:
-        """The Keras optimiser."""
-        kind = LazyAdam if self.lazy else FusedAdam
-        return kind(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
+        """Build the Keras optimiser."""
+        optimizer = LazyAdam if self.lazy else FusedAdam
+        return optimizer(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Adagrad:
     """Settings of the Adagrad optimiser.
 
     Args:
-        learning_rate: of a parameter that has not moved yet.
-        initial_accumulator: what the sum of squared gradients starts from; above 0, so that nothing else need be added
-            to divide by its root (Keras' epsilon would outweigh a small one).
+        learning_rate: step size before it is divided by the root of the accumulator.
+        initial_accumulator: initial value of the sum of squared gradients; above 0, so that no epsilon is needed
+            (Keras' default would outweigh a small accumulator).
     """
 
     learning_rate: float = 0.05
@@ -61,15 +61,16 @@ class Adagrad:
             raise ValueError(f"Adagrad needs a positive initial_accumulator. Received: {self.initial_accumulator}")
 
     def build(self) -> Any:
-        """The Keras optimiser."""
+        """Build the Keras optimiser."""
         return keras.optimizers.Adagrad(self.learning_rate, self.initial_accumulator, epsilon=0.0)
 
 
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam by the same formulas in one operation: no array as large as the table on the way."""
+    """Keras' Adam as one fused operation, without temporary arrays of the size of a variable."""
 
+    @override
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
-        """Move one variable; a gradient of some rows counts as 0 in the others, which move by their means."""
+        """Update one variable; a sparse gradient is 0 in all other rows, which still move by their moments."""
         mean, mean_square = self._moments(variable)
         step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
@@ -91,10 +92,11 @@ class FusedAdam(keras.optimizers.Adam):
 
 
 class LazyAdam(FusedAdam):
-    """Adam that moves only the rows that have a gradient; see `Adam.lazy`."""
+    """Adam that updates only the rows that have a gradient; see `Adam.lazy`."""
 
+    @override
     def build(self, variables: list[Any]) -> None:
-        """Moments, and for the rows of every matrix how many steps have used each."""
+        """Create the moments and, for matrices, a count of the steps that used each row."""
         if self.built:
             return
         super().build(variables)
@@ -105,21 +107,22 @@ class LazyAdam(FusedAdam):
             for variable in variables
         ]
 
+    @override
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
-        """Move one variable, or some of its rows."""
+        """Update one variable, or only the rows of a sparse gradient."""
         if not isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
-        rows, place = tf.unique(gradient.indices)
-        summed = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+        rows, row_index = tf.unique(gradient.indices)
+        row_gradients = tf.math.unsorted_segment_sum(gradient.values, row_index, tf.size(rows))
         mean, mean_square = self._moments(variable)
         uses = self._uses[self._get_variable_index(variable)].value
-        # A row used for the first time moves by the learning rate, whatever the number of steps before.
+        # Bias correction by the uses of a row: at its first use it moves by the learning rate.
         steps = tf.gather(uses, rows)[:, None] + 1
         rate = learning_rate * tf.sqrt(1 - tf.pow(self.beta_2, steps)) / (1 - tf.pow(self.beta_1, steps))
         old_mean, old_square = tf.gather(mean, rows), tf.gather(mean_square, rows)
-        new_mean = old_mean + (summed - old_mean) * (1 - self.beta_1)
-        new_square = old_square + (tf.square(summed) - old_square) * (1 - self.beta_2)
+        new_mean = old_mean + (row_gradients - old_mean) * (1 - self.beta_1)
+        new_square = old_square + (tf.square(row_gradients) - old_square) * (1 - self.beta_2)
         uses.scatter_update(tf.IndexedSlices(steps[:, 0], rows))
         mean.scatter_update(tf.IndexedSlices(new_mean, rows))
         mean_square.scatter_update(tf.IndexedSlices(new_square, rows))

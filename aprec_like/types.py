@@ -1,4 +1,4 @@
-"""Type aliases that all modules share."""
+"""Type aliases of arrays, tensors and JSON."""
 
 from __future__ import annotations
 

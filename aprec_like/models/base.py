@@ -1,4 +1,4 @@
-"""The contracts of models: what is trained, what is counted, and what both become: a scorer."""
+"""Base classes of models: neural architectures and their networks, counting models, and the scorers of both."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.batches import Batch, Examples
 from aprec_like.interactions import Histories, Interactions
@@ -14,7 +15,7 @@ from aprec_like.types import Array, Tensor
 
 
 class Scorer(ABC):
-    """What ranking needs of a model: a score for every item, higher is better."""
+    """A model that can rank: scores every item of the catalogue, higher is better."""
 
     @abstractmethod
     def score(self, histories: Histories) -> Tensor | Array:
@@ -22,95 +23,98 @@ class Scorer(ABC):
 
 
 class CommonScorer(Scorer):
-    """Scores items the same for everyone."""
+    """A scorer whose scores are the same for all users."""
 
     @property
     @abstractmethod
     def common_scores(self) -> Array:
-        """(num_items,) float32."""
+        """(num_items,) float32 scores."""
 
+    @override
     def score(self, histories: Histories) -> Array:
-        """The same row for every user."""
         return np.broadcast_to(self.common_scores, (len(histories), len(self.common_scores)))
 
 
 class CountingModel(ABC):
-    """A model without gradients. Subclasses are frozen dataclasses of its settings."""
+    """A model that is fitted by counting. Subclasses are frozen dataclasses of its settings."""
 
     @abstractmethod
     def fit(self, known: Interactions) -> Scorer:
-        """Learn from all interactions that may be known."""
+        """Fit to `known`, the interactions before the test targets."""
 
 
 class Network(keras.Model):
-    """A network whose score of an item is the dot product of a state and the item's row in a table."""
+    """A network whose logit of an item is the dot product of a state and the item's row in a table."""
 
     num_items: int
 
     logit_bias: Tensor | None = None
-    """A trainable number added to every logit, where the network was built with one; changes no ranking."""
+    """Trainable bias added to all logits; `None` in a network built without one. Rankings do not change."""
 
-    def _add_logit_bias(self, start: float | None) -> None:
-        """For constructors: have a `logit_bias` that starts here, or none."""
-        if start is not None:
-            initializer = keras.initializers.Constant(start)
+    def _add_logit_bias(self, value: float | None) -> None:
+        """Create `logit_bias` with this initial value; none if `None`. For constructors."""
+        if value is not None:
+            initializer = keras.initializers.Constant(value)
             self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
 
     @abstractmethod
     def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, length, dim) states from (batch, length) items, left-padded with PADDING.
+        """Compute (batch, length, dim) states.
 
         Args:
-            items: (batch, length) items.
-            dropout_seed: (2,) integers that decide what is dropped; `None` drops nothing (inference).
+            items: (batch, length) items, padded on the left with PADDING.
+            dropout_seed: (2,) seed of dropout; `None` for no dropout (inference).
         """
 
     def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
-        """(targets, dim) the states from which the targets of a training batch are predicted."""
-        pieces = self.piece_states(batch, dropout_seed)
-        flat = tf.concat([tf.reshape(states, [-1, states.shape[-1]]) for states in pieces], axis=0)
-        return self.project(tf.gather(flat, batch.places))
+        """(targets, dim) projected states from which the targets of a training batch are predicted."""
+        return self.project(gather_targets(self.bucket_states(batch, dropout_seed), batch))
 
-    def piece_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> list[Tensor]:
-        """(sequences, length, dim) the states of every piece of a batch, not yet projected."""
-        seeds: list[Tensor | None] = [None] * len(batch.pieces)
+    def bucket_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> list[Tensor]:
+        """The (sequences, length, dim) states of every bucket of a batch, not yet projected."""
+        seeds: list[Tensor | None] = [None] * len(batch.buckets)
         if dropout_seed is not None:
             seeds = [
-                tf.random.experimental.stateless_fold_in(dropout_seed, number, alg="philox")
-                for number in range(len(batch.pieces))
+                tf.random.experimental.stateless_fold_in(dropout_seed, index, alg="philox")
+                for index in range(len(batch.buckets))
             ]
-        # One graph serves all pieces. A single piece goes without: XLA takes the shapes that the gradient of an inner
-        # graph gets from it for values, and would compile the step anew for every step.
-        run = self if len(batch.pieces) == 1 else self._traced
-        states = [run(piece.inputs, seed) for piece, seed in zip(batch.pieces, seeds, strict=True)]
-        return [tf.cast(some, tf.float32) for some in states]
+        # Buckets share one traced graph. A single bucket is called directly: XLA would take the shapes in the gradient
+        # of a nested graph for values, and compile the step again at every step.
+        call = self if len(batch.buckets) == 1 else self._traced_call
+        states = [call(bucket.inputs, seed) for bucket, seed in zip(batch.buckets, seeds, strict=True)]
+        return [tf.cast(tensor, tf.float32) for tensor in states]
 
     @tf.function(reduce_retracing=True)
-    def _traced(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        """The network as one graph for all pieces of a shape."""
+    def _traced_call(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:
         return self(inputs, dropout_seed)
 
     def project(self, states: Tensor) -> Tensor:
-        """States as the item table scores them."""
+        """Transform states to the form that is multiplied with the item table; the identity by default."""
         return states
 
     @abstractmethod
     def last_states(self, histories: Histories) -> Tensor:
-        """(users, dim) the state from which the next item of each history is predicted."""
+        """(users, dim) projected state from which the next item of each history is predicted."""
 
     @property
     @abstractmethod
     def score_table(self) -> Tensor:
-        """(at least num_items, dim) the row that scores each item, then those of special tokens, if any."""
+        """(at least num_items, dim) output table: a row per item, then rows of special tokens, if any."""
 
     @property
     def item_table(self) -> Tensor:
-        """(num_items, dim) the row that scores each item of the catalogue."""
+        """(num_items, dim) output table without special tokens."""
         return self.score_table[: self.num_items]
 
     def item_rows(self, items: Tensor) -> Tensor:
-        """(..., dim) the rows that score some items; where possible only they are read and get a gradient."""
+        """(..., dim) rows of the output table; subclasses read, and give a gradient to, only these rows if they can."""
         return tf.gather(self.score_table, items)
+
+
+def gather_targets(bucket_values: list[Tensor], batch: Batch) -> Tensor:
+    """(targets, n) the rows at the targets' positions, from the (sequences, length, n) values of every bucket."""
+    flat = tf.concat([tf.reshape(values, [-1, values.shape[-1]]) for values in bucket_values], axis=0)
+    return tf.gather(flat, batch.flat_positions)
 
 
 class NeuralModel(ABC):
@@ -120,26 +124,26 @@ class NeuralModel(ABC):
 
     @abstractmethod
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
-        """A network with fresh weights, drawn from Keras' global seed.
+        """Build a network with new weights, drawn from Keras' global seed.
 
         Args:
             num_items: size of the catalogue.
-            num_users: how many users the training data has; for models that learn something of each user.
-            logit_bias: where a trainable number that is added to every logit starts; `None` for none.
+            num_users: number of users in the training data; for models with parameters per user.
+            logit_bias: initial value of a trainable bias of all logits; `None` for no bias.
         """
 
     @abstractmethod
     def examples(self) -> Examples:
-        """How training sequences become inputs and targets."""
+        """How training data becomes inputs and targets."""
 
     @abstractmethod
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
-        """How many trainable numbers the network has, without building it."""
+        """Number of trainable parameters of the network, without building it."""
 
     @abstractmethod
     def activations_per_case(self) -> int:
-        """About how many numbers a training step keeps per case for the gradient, logits apart."""
+        """Estimated number of values that a training step keeps per case for the gradient, without logits."""
 
     @abstractmethod
     def targets_per_case(self) -> int:
-        """How many positions of a training case can have a target."""
+        """Maximum number of targets of a training case."""

@@ -1,4 +1,4 @@
-"""BERT4Rec: a bidirectional transformer that finds hidden items (Sun et al., CIKM 2019)."""
+"""BERT4Rec: a bidirectional transformer that predicts masked items (Sun et al., CIKM 2019)."""
 
 from __future__ import annotations
 
@@ -8,34 +8,40 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
-from aprec_like.batches import MaskedExamples
 from aprec_like.interactions import MASK, PADDING, Histories
-from aprec_like.models.base import Network, NeuralModel
+from aprec_like.models.base import Network
+from aprec_like.models.masked_examples import MaskedExamples
 from aprec_like.models.transformer import (
     LayerNorm,
+    TransformerModel,
     attend,
+    attention_mask_bias,
     dropout,
-    hidden_keys,
+    embed,
+    embedding_rows,
     join_heads,
-    rounded_length,
-    rows_of,
+    padded_length,
     split_heads,
-    stored_rows,
 )
 from aprec_like.types import Tensor
 
 NUM_SPECIAL_ROWS = 3
-"""Rows of the item table beyond the items: padding, mask, and one that nothing uses."""
+"""Rows of the item table beyond the items: padding, mask, and one unused row."""
 
 LAYER_NORM_EPSILON = 1e-12
 
 
 @dataclass(frozen=True)
 class Masking:
-    """How many items of a training sequence are hidden: a share of all its items, at least 1, at most `max_masks`.
+    """How many items of a training sequence are masked: a share of its items, at least 1 and at most `max_masks`.
 
-    With the defaults a user with 100 or more items has 20 of them hidden. Every hidden item becomes the mask token.
+    With the defaults, 20 items of a user with 100 or more are masked. Every masked item becomes the mask token.
+
+    Args:
+        probability: share of the user's items to mask.
+        max_masks: maximum number of masked items.
     """
 
     probability: float = 0.2
@@ -50,23 +56,23 @@ class Masking:
 
 
 @dataclass(frozen=True)
-class BERT4Rec(NeuralModel):
-    """A bidirectional transformer over the last items of a user, with a mask at the end to predict the next.
+class BERT4Rec(TransformerModel):
+    """A bidirectional transformer over the last items of a user; a mask token at the end predicts the next item.
 
     The defaults are those of the gSASRec paper's run, oddities included. Better practice is
     `feed_forward_dim=4 * embedding_dim` (3,072 is what a library fell back to) and `is_padding_attended=False`.
 
     Args:
-        max_length: how many positions, the mask for the next item included.
-        embedding_dim: size of item vectors and of all layers but the feed-forward.
-        num_layers: attention and feed-forward layers.
-        num_heads: attention heads; must divide `embedding_dim`.
+        max_length: number of positions, including the mask for the next item.
+        embedding_dim: size of item embeddings and of all layers but the feed-forward.
+        num_layers: number of layers of attention and feed-forward.
+        num_heads: number of attention heads; must divide `embedding_dim`.
         feed_forward_dim: width of the feed-forward.
-        dropout_rate: share dropped after the embedding, in the attention weights, after attention and feed-forward.
-        is_padding_attended: treat padding as a token like others, as in the paper's run, instead of hiding it.
-        has_head: a dense layer, GELU, layer norm and a bias per item before the scores, as in later versions,
-            which also score the special tokens; here items alone are scored.
-        masking: how many items are hidden in training.
+        dropout_rate: dropout after the embedding, of the attention weights, after attention and feed-forward.
+        is_padding_attended: attend to padding as to any token, as in the paper's run, instead of masking it.
+        has_head: add a dense layer, GELU, layer norm and a bias per item before the logits, as later versions do
+            (they also score special tokens; here only items are scored).
+        masking: how many items are masked in training.
     """
 
     max_length: int = 200
@@ -80,50 +86,42 @@ class BERT4Rec(NeuralModel):
     masking: Masking = field(default_factory=Masking)
 
     def __post_init__(self) -> None:
-        for name in ("embedding_dim", "num_layers", "num_heads", "feed_forward_dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"BERT4Rec needs {name} of at least 1. Received: {name}={getattr(self, name)}")
+        self._check("num_layers", "feed_forward_dim")
         if self.max_length < 2:
             raise ValueError(f"BERT4Rec needs max_length of at least 2. Received: max_length={self.max_length}")
-        if self.embedding_dim % self.num_heads:
-            raise ValueError(
-                f"BERT4Rec needs num_heads that divide embedding_dim. "
-                f"Received: num_heads={self.num_heads}, embedding_dim={self.embedding_dim}"
-            )
-        if not 0 <= self.dropout_rate < 1:
-            raise ValueError(f"BERT4Rec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
+    @override
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> BERT4RecNetwork:
-        """A network with fresh weights."""
         network = BERT4RecNetwork(self, num_items, logit_bias)
         network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
+    @override
     def examples(self) -> MaskedExamples:
-        """Some items are hidden and are to be found."""
         masking = self.masking
         return MaskedExamples(self.max_length, masking.probability, masking.max_masks, self.is_padding_attended)
 
+    @override
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
-        """Tables of items, positions and token types, layers, and the head."""
-        dim, wide = self.embedding_dim, self.feed_forward_dim
+        dim, ffn_dim = self.embedding_dim, self.feed_forward_dim
         tables = (num_items + NUM_SPECIAL_ROWS + 2 * self.max_length + 2) * dim + 2 * dim
-        layer = 4 * (dim + 1) * dim + (dim + 1) * wide + (wide + 1) * dim + 4 * dim
+        layer = 4 * (dim + 1) * dim + (dim + 1) * ffn_dim + (ffn_dim + 1) * dim + 4 * dim
         head = (dim + 1) * dim + 2 * dim + num_items if self.has_head else 0
         return tables + self.num_layers * layer + head
 
+    @override
     def activations_per_case(self) -> int:
-        """In every layer: sixteen values per position and dimension, four wide ones, and four attention matrices."""
+        """Per layer, sixteen values per position and dimension, four of the feed-forward, four attention matrices."""
         position = 16 * self.embedding_dim + 4 * self.feed_forward_dim + 4 * self.num_heads * self.max_length
         return self.num_layers * self.max_length * position
 
+    @override
     def targets_per_case(self) -> int:
-        """Hidden positions only."""
-        return self.examples().num_places
+        return self.examples().max_targets
 
 
 class BERT4RecNetwork(Network):
-    """BERT4Rec's layers. Item i has row i of the table, which also scores; then come padding and mask."""
+    """The network of `BERT4Rec`. Item i has row i of the item table, also the output table; padding and mask follow."""
 
     def __init__(self, settings: BERT4Rec, num_items: int, logit_bias: float | None) -> None:
         super().__init__(name="bert4rec")
@@ -149,34 +147,39 @@ class BERT4RecNetwork(Network):
                 layer.build((None, None, settings.embedding_dim))
             self.item_bias = self.add_weight(shape=(num_items,), initializer="zeros", name="item_bias")
 
+    @override
     def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
-        """(batch, length, dim) hidden states, or (batch, 1, dim) the last one, which is always number max_length."""
-        length, longest = tf.shape(items)[1], self.settings.max_length
+        """Compute (batch, length, dim) states, or with `is_last_only` the (batch, 1, dim) last ones.
+
+        Positions are counted from the right end, whose row in the position table is number max_length.
+        """
+        length, last_position = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
-        states = rows_of(self.word_embedding, tokens) + self.position_embedding(
-            tf.range(longest - length + 1, longest + 1)
+        states = embed(self.word_embedding, tokens) + self.position_embedding(
+            tf.range(last_position - length + 1, last_position + 1)
         )
         states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
-        states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
+        states = dropout(states, self.settings.dropout_rate, dropout_seed, index=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
-        hidden = hidden_keys(is_key[:, None, :], states.dtype)
+        mask_bias = attention_mask_bias(is_key[:, None, :], states.dtype)
         for layer in self.layers_of_attention[:-1]:
-            states = layer(states, hidden, dropout_seed)
+            states = layer(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length
-        return self.layers_of_attention[-1](states, hidden, dropout_seed, num_queries=num_queries)
+        return self.layers_of_attention[-1](states, mask_bias, dropout_seed, num_queries=num_queries)
 
+    @override
     def project(self, states: Tensor) -> Tensor:
-        """States as the item table scores them; with a head, the 1 at the end meets the item's bias."""
+        """Apply the head, if any, and append a 1, which is multiplied with the item's bias."""
         if not self.settings.has_head:
             return states
         states = tf.cast(self.head_norm(self.head_dense(states)), tf.float32)
         return tf.concat([states, tf.ones_like(states[..., :1])], axis=-1)
 
+    @override
     def last_states(self, histories: Histories) -> Tensor:
-        """(users, dim) the state of a mask behind the last items."""
-        longest = self.settings.max_length - 1
-        width = longest if self.settings.is_padding_attended else rounded_length(histories, longest)
-        items = histories.last(width)
+        max_items = self.settings.max_length - 1
+        length = max_items if self.settings.is_padding_attended else padded_length(histories, max_items)
+        items = histories.last(length)
         return self._last_states(np.pad(items, ((0, 0), (0, 1)), constant_values=MASK))
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
@@ -184,29 +187,31 @@ class BERT4RecNetwork(Network):
         return self.project(tf.cast(self(items, is_last_only=True)[:, 0], tf.float32))
 
     @property
+    @override
     def score_table(self) -> Tensor:
-        """(num_items + 3, dim) the table of words; with a head (num_items, dim + 1), the biases beside the rows."""
+        """(num_items + 3, dim) the item table; with a head (num_items, dim + 1), the biases as last column."""
         rows = tf.convert_to_tensor(self.word_embedding.embeddings)
         if not self.settings.has_head:
             return rows
         return tf.concat([rows[: self.num_items], self.item_bias[:, None]], axis=1)
 
+    @override
     def item_rows(self, items: Tensor) -> Tensor:
-        """(..., dim) rows of the table of words; with a head (..., dim + 1)."""
-        rows = stored_rows(self.word_embedding, items)
+        """(..., dim) rows of the item table; with a head (..., dim + 1)."""
+        rows = embedding_rows(self.word_embedding, items)
         if not self.settings.has_head:
             return rows
         return tf.concat([rows, tf.gather(self.item_bias, items)[..., None]], axis=-1)
 
 
 class BERT4RecLayer(keras.layers.Layer):
-    """Attention and feed-forward, each added to its input and then normalised."""
+    """A layer of attention and feed-forward, each with a residual connection followed by a layer norm."""
 
     def __init__(self, settings: BERT4Rec, index: int) -> None:
         super().__init__(name=f"layer{index}")
         self.num_heads = settings.num_heads
         self.dropout_rate = settings.dropout_rate
-        self.first_place = 1 + 3 * index
+        self.first_dropout = 1 + 3 * index
         dim = settings.embedding_dim
         self.query, self.key, self.value = (_dense(dim, name) for name in ("query", "key", "value"))
         self.attention_output = _dense(dim, "attention_output")
@@ -215,25 +220,30 @@ class BERT4RecLayer(keras.layers.Layer):
         self.ffn2 = _dense(dim, "ffn2")
         self.ffn_norm = _layer_norm("ffn_norm")
 
+    @override
     def call(
-        self, states: Tensor, hidden: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+        self, states: Tensor, mask_bias: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
     ) -> Tensor:
-        """(batch, queries, dim) from (batch, length, dim) states and (batch, 1, length) `hidden_keys`.
+        """Compute (batch, queries, dim) states of the last `num_queries` positions, all by default.
 
-        The last `num_queries` positions, all by default, look at all of them.
+        Args:
+            states: (batch, length, dim) states of the layer before.
+            mask_bias: (batch, 1, length) from `attention_mask_bias`.
+            dropout_seed: (2,) seed of dropout, or `None`.
+            num_queries: number of last positions to compute.
         """
 
-        def drop(values: Tensor, place: int) -> Tensor:
-            return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
+        def drop(values: Tensor, index: int) -> Tensor:
+            return dropout(values, self.dropout_rate, dropout_seed, self.first_dropout + index)
 
-        asking = states if num_queries is None else states[:, -num_queries:]
+        last_states = states if num_queries is None else states[:, -num_queries:]
         queries, keys, values = (
             split_heads(layer(inputs), self.num_heads)
-            for layer, inputs in ((self.query, asking), (self.key, states), (self.value, states))
+            for layer, inputs in ((self.query, last_states), (self.key, states), (self.value, states))
         )
-        attended = attend(queries, keys, values, hidden, self.dropout_rate, dropout_seed, self.first_place)
+        attended = attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout)
         attended = self.attention_output(join_heads(attended))
-        states = self.attention_norm(asking + drop(attended, 1))
+        states = self.attention_norm(last_states + drop(attended, 1))
         return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))
 
 

@@ -1,4 +1,4 @@
-"""First-order Markov chain: what attention must beat."""
+"""First-order Markov chain: a baseline that counts transitions between items."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+from typing_extensions import override
 
 from aprec_like.interactions import PADDING, Histories, Interactions
 from aprec_like.models.base import CountingModel, Scorer
@@ -14,10 +15,10 @@ from aprec_like.types import Array
 
 @dataclass(frozen=True)
 class MarkovChain(CountingModel):
-    """Ranks items by how often they followed the user's last item; among equals, by popularity."""
+    """Ranks items by how often they followed the user's last item; ties by popularity."""
 
+    @override
     def fit(self, known: Interactions) -> Scorer:
-        """Count transitions between neighbouring interactions of a user."""
         is_same_user = np.ones(max(known.num_interactions - 1, 0), bool)
         boundaries = known.offsets[1:-1] - 1
         is_same_user[boundaries[(boundaries >= 0) & (boundaries < len(is_same_user))]] = False
@@ -30,18 +31,19 @@ class MarkovChain(CountingModel):
 
 @dataclass(frozen=True, eq=False)
 class MarkovChainScorer(Scorer):
-    """Scores an item by its count after the last item, plus its popularity as a number below 1.
+    """Scores an item by the count of its transitions from the last item, plus its popularity scaled below 1.
 
     Args:
-        transitions: (num_items, num_items) counts, sparse; rows are last items.
+        transitions: (num_items, num_items) sparse counts; rows are last items, columns next items.
         popularity: (num_items,) from 0 to less than 1.
     """
 
     transitions: scipy.sparse.csr_array
     popularity: Array
 
+    @override
     def score(self, histories: Histories) -> Array:
-        """(users, num_items); by popularity alone where the history is empty."""
+        """Score as described above; by popularity alone for an empty history."""
         last = histories.last(1)[:, 0]
         scores = self.transitions[np.maximum(last, 0)].toarray()
         scores[last == PADDING] = 0

@@ -1,4 +1,4 @@
-"""Matrix factorisation: a vector and a bias for every user and every item."""
+"""Matrix factorisation: a vector and a bias for every user and every item, trained on user-item pairs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,40 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
-from aprec_like.batches import PairExamples
+from aprec_like.batches import Batch, Examples, FlatSequences, static_batch
 from aprec_like.errors import InputError
-from aprec_like.interactions import Histories
+from aprec_like.interactions import Histories, Interactions
 from aprec_like.models.base import Network, NeuralModel
-from aprec_like.types import Tensor
+from aprec_like.types import Array, Tensor
+
+
+@dataclass(frozen=True)
+class PairExamples(Examples):
+    """A case is a user with an item, given by their first interaction: the user is the input, the item the target."""
+
+    @override
+    def cases(self, train: Interactions) -> Array:
+        pairs = train.rows * train.num_items + train.items
+        return np.sort(np.unique(pairs, return_index=True)[1])
+
+    @override
+    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_buckets: int) -> Batch:
+        users = tf.searchsorted(data.offsets, cases, side="right", out_type=tf.int64) - 1
+        items, positions = tf.gather(data.items, cases), tf.zeros_like(cases)
+        return static_batch(users, users[:, None], items[:, None], positions[:, None])
 
 
 @dataclass(frozen=True)
 class MatrixFactorisation(NeuralModel):
-    """Scores by the dot product of a user's and an item's vector, plus both biases. Knows only users seen in training.
+    """Logits are dot products of a user's and an item's vector plus both biases; only for users seen in training.
 
     Args:
-        embedding_dim: size of the vectors. They start uniform in +-0.5 / embedding_dim, the biases at 0, as in LightFM.
+        embedding_dim: size of the vectors. As in LightFM, they are initialised uniformly in +-0.5 / embedding_dim and
+            the biases at 0.
     """
 
     embedding_dim: int = 128
@@ -29,33 +48,36 @@ class MatrixFactorisation(NeuralModel):
         if self.embedding_dim < 1:
             raise ValueError(f"MatrixFactorisation needs embedding_dim of at least 1. Received: {self.embedding_dim}")
 
+    @override
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
-        """A network with fresh weights."""
         if num_users < 1:
             raise ValueError(f"MatrixFactorisation needs num_users of at least 1. Received: num_users={num_users}")
         network = MatrixFactorisationNetwork(self, num_items, num_users, logit_bias)
         network(tf.zeros([1, 1], tf.int32))
         return network
 
+    @override
     def examples(self) -> PairExamples:
-        """Every user with each of the items is a case."""
         return PairExamples()
 
+    @override
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
-        """A vector and a bias each."""
         return (num_items + num_users) * (self.embedding_dim + 1)
 
+    @override
     def activations_per_case(self) -> int:
-        """The state."""
         return self.embedding_dim + 2
 
+    @override
     def targets_per_case(self) -> int:
-        """The item of the interaction."""
         return 1
 
 
 class MatrixFactorisationNetwork(Network):
-    """The vectors. A state is the user's vector, 1 and the user's bias; it meets the item's vector, bias and 1."""
+    """The network of `MatrixFactorisation`.
+
+    A state is the user's vector, a 1 and the user's bias; an item's row is the item's vector, its bias and a 1.
+    """
 
     def __init__(self, settings: MatrixFactorisation, num_items: int, num_users: int, logit_bias: float | None) -> None:
         super().__init__(name="matrix_factorisation")
@@ -72,18 +94,19 @@ class MatrixFactorisationNetwork(Network):
         self.user_biases = table(num_users, 1, "zeros", "user_biases")
         self.item_biases = table(num_items, 1, "zeros", "item_biases")
 
+    @override
     def call(self, users: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """(batch, 1, dim + 2) states of (batch, 1) users."""
+        """Compute (batch, 1, dim + 2) states of (batch, 1) users."""
         vectors, biases = tf.gather(self.user_vectors, users), tf.gather(self.user_biases, users)
         return tf.concat([vectors, tf.ones_like(biases), biases], axis=-1)
 
+    @override
     def last_states(self, histories: Histories) -> Tensor:
-        """(users, dim + 2) the states of the users; their histories are in their vectors."""
         if histories.users is None:
             raise InputError("matrix factorisation recommends only for users seen in training, not for a new history")
         return tf.cast(self(tf.constant(histories.users)[:, None])[:, 0], tf.float32)
 
     @property
+    @override
     def score_table(self) -> Tensor:
-        """(num_items, dim + 2)."""
         return tf.concat([self.item_vectors, self.item_biases, tf.ones_like(self.item_biases)], axis=1)

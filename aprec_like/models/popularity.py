@@ -1,10 +1,11 @@
-"""Popularity: the row that every table needs."""
+"""Popularity: a baseline that ranks items by their number of interactions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.interactions import Interactions
 from aprec_like.models.base import CommonScorer, CountingModel, Scorer
@@ -13,10 +14,10 @@ from aprec_like.types import Array
 
 @dataclass(frozen=True)
 class Popularity(CountingModel):
-    """Ranks items by how often they occur, the same for everyone; repeats count each time."""
+    """Ranks items by their number of interactions, the same for all users; repeats count every time."""
 
+    @override
     def fit(self, known: Interactions) -> Scorer:
-        """Count."""
         return PopularityScorer(known.item_counts())
 
 
@@ -25,12 +26,12 @@ class PopularityScorer(CommonScorer):
     """Scores every item by its count.
 
     Args:
-        counts: (num_items,).
+        counts: (num_items,) interactions of each item.
     """
 
     counts: Array
 
     @property
+    @override
     def common_scores(self) -> Array:
-        """The counts."""
         return self.counts.astype(np.float32)

@@ -7,21 +7,22 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.batches import ShiftedExamples
 from aprec_like.interactions import PADDING, Histories
-from aprec_like.models.base import Network, NeuralModel
+from aprec_like.models.base import Network
 from aprec_like.models.transformer import (
     LayerNorm,
+    TransformerModel,
     attend,
-    causal_visibility,
+    attention_mask_bias,
     dropout,
-    hidden_keys,
+    embed,
+    embedding_rows,
     join_heads,
-    rounded_length,
-    rows_of,
+    padded_length,
     split_heads,
-    stored_rows,
 )
 from aprec_like.types import Tensor
 
@@ -31,12 +32,12 @@ NUM_SPECIAL_ROWS = 2
 
 @dataclass(frozen=True)
 class Flavour:
-    """What the two published implementations of SASRec do differently inside the network.
+    """Architecture details in which the two published implementations of SASRec differ.
 
     Args:
-        is_tied: score with the input table instead of an output table of its own.
-        is_input_scaled: multiply looked-up rows by sqrt(dim).
-        layer_norm_epsilon: added to the variance in every layer norm.
+        is_tied: use the input embeddings as output table instead of a separate one.
+        is_input_scaled: multiply input embeddings by sqrt(dim).
+        layer_norm_epsilon: epsilon of all layer norms.
         table_initializer: Keras initialiser of item and position tables.
     """
 
@@ -50,20 +51,20 @@ GSASREC_FLAVOUR = Flavour(False, False, layer_norm_epsilon=1e-3, table_initializ
 """The gSASRec authors' implementation."""
 
 ORIGINAL_FLAVOUR = Flavour(True, True, layer_norm_epsilon=1e-8, table_initializer="glorot_uniform")
-"""The SASRec authors' implementation. What else it trains with is in recipes/ml1m_sasrec_original.py."""
+"""The SASRec authors' implementation; recipes/ml1m_sasrec_original.py has its training settings."""
 
 
 @dataclass(frozen=True)
-class SASRec(NeuralModel):
+class SASRec(TransformerModel):
     """A causal transformer over the last items of a user. The defaults are those of the gSASRec paper.
 
     Args:
-        max_length: how many of the last items it sees.
-        embedding_dim: size of item vectors and of all layers.
-        num_blocks: attention and feed-forward blocks.
-        num_heads: attention heads; must divide `embedding_dim`.
-        dropout_rate: share dropped after the embedding, in the attention weights and twice in every feed-forward.
-        flavour: which implementation's details.
+        max_length: number of last items that the network sees.
+        embedding_dim: size of item embeddings and of all layers.
+        num_blocks: number of blocks of attention and feed-forward.
+        num_heads: number of attention heads; must divide `embedding_dim`.
+        dropout_rate: dropout after the embedding, of the attention weights and twice in every feed-forward.
+        flavour: architecture details of one of the published implementations.
     """
 
     max_length: int = 200
@@ -74,46 +75,38 @@ class SASRec(NeuralModel):
     flavour: Flavour = GSASREC_FLAVOUR
 
     def __post_init__(self) -> None:
-        for name in ("max_length", "embedding_dim", "num_blocks", "num_heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"SASRec needs {name} of at least 1. Received: {name}={getattr(self, name)}")
-        if self.embedding_dim % self.num_heads:
-            raise ValueError(
-                f"SASRec needs num_heads that divide embedding_dim. "
-                f"Received: num_heads={self.num_heads}, embedding_dim={self.embedding_dim}"
-            )
-        if not 0 <= self.dropout_rate < 1:
-            raise ValueError(f"SASRec needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
+        self._check("max_length", "num_blocks")
 
+    @override
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> SASRecNetwork:
-        """A network with fresh weights."""
         network = SASRecNetwork(self, num_items, logit_bias)
         network(tf.zeros([1, self.max_length], tf.int32))
         return network
 
+    @override
     def examples(self) -> ShiftedExamples:
-        """Every position predicts the next item."""
         return ShiftedExamples(self.max_length)
 
+    @override
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
-        """Tables, position table, blocks (two norms, five dense layers) and the final norm."""
         dim = self.embedding_dim
         tables = (1 if self.flavour.is_tied else 2) * (num_items + NUM_SPECIAL_ROWS) * dim
-        block = 2 * 2 * dim + 5 * (dim + 1) * dim
+        block = 2 * 2 * dim + 5 * (dim + 1) * dim  # two norms and five dense layers
         return tables + self.max_length * dim + self.num_blocks * block + 2 * dim
 
+    @override
     def activations_per_case(self) -> int:
-        """Sixteen values per position and dimension and four attention matrices, in every block."""
+        """Per block, sixteen values per position and dimension, and four attention matrices."""
         position = 16 * self.embedding_dim + 4 * self.num_heads * self.max_length
         return self.num_blocks * self.max_length * position
 
+    @override
     def targets_per_case(self) -> int:
-        """Every position predicts the next item."""
         return self.max_length
 
 
 class SASRecNetwork(Network):
-    """SASRec's layers. Item i has row i of a table; padding has row num_items, whose value never matters."""
+    """The network of `SASRec`. Item i has row i of a table; padding has row num_items, whose value never matters."""
 
     def __init__(self, settings: SASRec, num_items: int, logit_bias: float | None) -> None:
         super().__init__(name="sasrec")
@@ -135,55 +128,62 @@ class SASRecNetwork(Network):
         for embedding in (self.item_embedding, self.output_embedding):
             embedding.build(None)
 
+    @override
     def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
-        """(batch, length, dim) states, or (batch, 1, dim) the last ones.
+        """Compute (batch, length, dim) states, or with `is_last_only` the (batch, 1, dim) last ones.
 
-        Positions are counted from the right end, so padding changes nothing. No item sees padding, and its own states
-        have no meaning; the originals set them to zero between the blocks, which costs passes over all states.
+        Positions are counted from the right end, so padding changes no state of an item. States of padding are never
+        attended to and have no meaning; the originals set them to zero between the blocks, which costs time.
         """
         length = tf.shape(items)[1]
         is_item = items != PADDING
-        states = rows_of(self.item_embedding, tf.where(is_item, items, self.num_items))
+        states = embed(self.item_embedding, tf.where(is_item, items, self.num_items))
         if self.settings.flavour.is_input_scaled:
             states *= self.settings.embedding_dim**0.5
         states += self.position_embedding(tf.range(self.settings.max_length - length, self.settings.max_length))
-        states = dropout(states, self.settings.dropout_rate, dropout_seed, place=0)
-        hidden = hidden_keys(causal_visibility(is_item), states.dtype)
+        states = dropout(states, self.settings.dropout_rate, dropout_seed, index=0)
+        mask_bias = attention_mask_bias(causal_mask(is_item), states.dtype)
         for block in self.blocks[:-1]:
-            states = block(states, hidden, dropout_seed)
+            states = block(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length
-        return self.final_norm(self.blocks[-1](states, hidden, dropout_seed, num_queries=num_queries))
+        return self.final_norm(self.blocks[-1](states, mask_bias, dropout_seed, num_queries=num_queries))
 
+    @override
     def last_states(self, histories: Histories) -> Tensor:
-        """(users, dim) the states at the last item."""
-        return self._last_states(histories.last(rounded_length(histories, self.settings.max_length)))
+        return self._last_states(histories.last(padded_length(histories, self.settings.max_length)))
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
         return tf.cast(self(items, is_last_only=True)[:, 0], tf.float32)
 
     @property
+    @override
     def score_table(self) -> Tensor:
-        """(num_items + 2, dim) the output table."""
         return tf.convert_to_tensor(self.output_embedding.embeddings)
 
+    @override
     def item_rows(self, items: Tensor) -> Tensor:
-        """(..., dim) rows of the output table."""
-        return stored_rows(self.output_embedding, items)
+        return embedding_rows(self.output_embedding, items)
+
+
+def causal_mask(is_item: Tensor) -> Tensor:
+    """(batch, length, length) True where a query (row) may attend to a key (column): to items up to itself."""
+    length = tf.shape(is_item)[1]
+    return is_item[:, None, :] & (tf.range(length)[:, None] >= tf.range(length)[None, :])
 
 
 class SASRecBlock(keras.layers.Layer):
-    """Attention and feed-forward.
+    """A block of attention and feed-forward.
 
-    Only the queries are normalised; keys and values are made of the block's raw input. Both residual connections
-    start from a normalised value, and no projection follows the attention. So in both originals.
+    As in both original implementations, only the queries are normalised (keys and values come from the block's raw
+    input), both residual connections start from a normalised value, and no projection follows the attention.
     """
 
     def __init__(self, settings: SASRec, index: int) -> None:
         super().__init__(name=f"block{index}")
         self.num_heads = settings.num_heads
         self.dropout_rate = settings.dropout_rate
-        self.first_place = 1 + 3 * index
+        self.first_dropout = 1 + 3 * index
         dim = settings.embedding_dim
         self.norm1 = _layer_norm(settings, "norm1")
         self.norm2 = _layer_norm(settings, "norm2")
@@ -193,42 +193,50 @@ class SASRecBlock(keras.layers.Layer):
         self.ffn1 = keras.layers.Dense(dim, activation="relu", name="ffn1")
         self.ffn2 = keras.layers.Dense(dim, name="ffn2")
 
+    @override
     def build(self, states_shape: tuple[int | None, ...]) -> None:
-        """Make the weights of the layers that `call` may only take the weights of."""
+        """Build the layers whose weights `call` uses without calling them."""
         for layer in (self.query, self.key):
             layer.build(states_shape)
 
+    @override
     def call(
-        self, states: Tensor, hidden: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
+        self, states: Tensor, mask_bias: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
     ) -> Tensor:
-        """(batch, queries, dim) from (batch, length, dim) states and (batch, length, length) `hidden_keys`.
+        """Compute (batch, queries, dim) states of the last `num_queries` positions, all by default.
 
-        The last `num_queries` positions, all by default, look at all of them.
+        Args:
+            states: (batch, length, dim) states of the block before.
+            mask_bias: (batch, length, length) from `attention_mask_bias`.
+            dropout_seed: (2,) seed of dropout, or `None`.
+            num_queries: number of last positions to compute.
         """
 
-        def drop(values: Tensor, place: int) -> Tensor:
-            return dropout(values, self.dropout_rate, dropout_seed, self.first_place + place)
+        def drop(values: Tensor, index: int) -> Tensor:
+            return dropout(values, self.dropout_rate, dropout_seed, self.first_dropout + index)
 
         if num_queries is not None:
-            hidden = hidden[:, -num_queries:]
+            mask_bias = mask_bias[:, -num_queries:]
         normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
         queries, keys, values = (
-            split_heads(each, self.num_heads) for each in (*self._queries_and_keys(normed, states), self.value(states))
+            split_heads(inputs, self.num_heads)
+            for inputs in (*self._queries_and_keys(normed, states), self.value(states))
         )
-        attended = attend(queries, keys, values, hidden, self.dropout_rate, dropout_seed, self.first_place)
+        attended = attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout)
         attended = self.norm2(join_heads(attended) + normed)
         return drop(self.ffn2(drop(self.ffn1(attended), 1)), 2) + attended
 
     def _queries_and_keys(self, normed: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        """What the attention multiplies: (batch, queries, dim) and (batch, length, dim).
+        """Compute the (batch, queries, dim) queries and (batch, length, dim) keys.
 
-        (x Wq + bq) (h Wk + bk)' is (x Wq Wk' + bq Wk') h' and a number that is the same for all keys of a query, which
-        a softmax ignores. So a single head makes no keys: the states serve as they are.
+        (x Wq + bq) (h Wk + bk)' is (x Wq Wk' + bq Wk') h' plus a number that is the same for all keys of a query, which
+        the softmax cancels. So with a single head the states themselves serve as keys.
         """
         if self.num_heads > 1:
             return self.query(normed), self.key(states)
-        kernel, bias, of_keys = (tf.convert_to_tensor(each) for each in (*self.query.weights, self.key.kernel))
-        kernel, bias = (tf.matmul(each, of_keys, transpose_b=True) for each in (kernel, bias[None]))
+        weights = (*self.query.weights, self.key.kernel)
+        kernel, bias, key_kernel = (tf.convert_to_tensor(weight) for weight in weights)
+        kernel, bias = (tf.matmul(weight, key_kernel, transpose_b=True) for weight in (kernel, bias[None]))
         return tf.tensordot(normed, kernel, axes=1) + bias, states
 
 

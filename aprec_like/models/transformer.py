@@ -1,4 +1,4 @@
-"""Parts that transformers share: attention heads, masks, and dropout that is a function of a seed."""
+"""Parts that transformers share: settings checks, attention, layer norm, embeddings and stateless dropout."""
 
 from __future__ import annotations
 
@@ -7,156 +7,183 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.batches import LENGTH_STEP
 from aprec_like.interactions import Histories
+from aprec_like.models.base import NeuralModel
 from aprec_like.types import Tensor
 
 
-def dropout(values: Tensor, rate: float, seed: Tensor | None, place: int) -> Tensor:
-    """Zero a share of the values and scale up the rest; `seed=None` changes nothing.
+class TransformerModel(NeuralModel):
+    """The architecture of a transformer over a user's last items. Subclasses are frozen dataclasses."""
 
-    The same seed and place drop the same values, so a training step can be repeated exactly. A value needs only as
-    many random bits as tell whether it is dropped: 8, or 16 where the rate is not a multiple of 1/256.
+    max_length: int
+    num_heads: int
+    dropout_rate: float
+
+    def _check(self, *positive: str) -> None:
+        """Raise `ValueError` on impossible settings; `positive` names the settings that must be at least 1."""
+        model = type(self).__name__
+        for name in (*positive, "embedding_dim", "num_heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{model} needs {name} of at least 1. Received: {name}={getattr(self, name)}")
+        if self.embedding_dim % self.num_heads:
+            raise ValueError(
+                f"{model} needs num_heads that divide embedding_dim. "
+                f"Received: num_heads={self.num_heads}, embedding_dim={self.embedding_dim}"
+            )
+        if not 0 <= self.dropout_rate < 1:
+            raise ValueError(f"{model} needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
+
+
+def dropout(values: Tensor, rate: float, seed: Tensor | None, index: int) -> Tensor:
+    """Set random values to zero and scale up the others; returns `values` unchanged if `seed` is `None`.
+
+    The result is a function of seed and index, so a training step can be repeated exactly.
 
     Args:
-        values: any shape.
-        rate: share that is dropped.
+        values: tensor of any shape.
+        rate: share of the values to drop.
         seed: (2,) integers, or `None` at inference.
-        place: where in the network this is; every place drops other values.
+        index: number of the dropout layer in the network; different layers drop different values.
     """
     if seed is None or rate == 0:
         return values
-    is_kept, scale = kept_values(tf.shape(values), rate, seed, place)
+    is_kept, scale = dropout_mask(tf.shape(values), rate, seed, index)
     return values * tf.where(is_kept, tf.constant(scale, values.dtype), tf.zeros([], values.dtype))
 
 
-def kept_values(shape: Tensor, rate: float, seed: Tensor, place: int) -> tuple[Tensor, float]:
-    """What dropout keeps, an array of this shape, and by what it multiplies that."""
-    place_seed = tf.random.experimental.stateless_fold_in(seed, place, alg="philox")
-    small, bits = (tf.uint8, 8) if (rate * 256).is_integer() else (tf.uint16, 16)
+def dropout_mask(shape: Tensor, rate: float, seed: Tensor, index: int) -> tuple[Tensor, float]:
+    """Boolean mask of `shape`, True for kept values, and the factor to scale them by.
+
+    It takes 8 random bits per value, or 16 where the rate is not a multiple of 1/256.
+    """
+    layer_seed = tf.random.experimental.stateless_fold_in(seed, index, alg="philox")
+    dtype, bits = (tf.uint8, 8) if (rate * 256).is_integer() else (tf.uint16, 16)
     limit, size, per_word = round(rate * 2**bits), tf.reduce_prod(shape), 32 // bits
-    count = (size + per_word - 1) // per_word
-    words = tf.random.stateless_uniform([count], place_seed, None, None, tf.uint32, alg="philox")
-    drawn = tf.reshape(tf.reshape(tf.bitcast(words, small), [-1])[:size], shape)
+    num_words = (size + per_word - 1) // per_word
+    words = tf.random.stateless_uniform([num_words], layer_seed, None, None, tf.uint32, alg="philox")
+    drawn = tf.reshape(tf.reshape(tf.bitcast(words, dtype), [-1])[:size], shape)
     return drawn >= limit, 2**bits / (2**bits - limit)
 
 
 class LayerNorm(keras.layers.LayerNormalization):
-    """Keras' layer norm with the same weights and values, in fewer passes over memory: that is its time on a CPU."""
+    """Keras' layer norm with the same weights and values, in fewer passes over memory, which limit it on a CPU."""
 
+    @override
     def call(self, inputs: Tensor) -> Tensor:
-        """Normalised over the last axis; computed in float32 whatever the inputs are."""
-        values, gamma, beta = (tf.cast(each, tf.float32) for each in (inputs, self.gamma, self.beta))
+        """Normalise over the last axis; computes in float32 whatever the dtype of the inputs."""
+        values, gamma, beta = (tf.cast(tensor, tf.float32) for tensor in (inputs, self.gamma, self.beta))
         return tf.cast(_layer_norm(values, gamma, beta, self.epsilon), inputs.dtype)
 
 
 def _layer_norm(values: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """(..., dim) with mean 0 and variance 1 over the last axis, times gamma, plus beta; and its gradient in one go."""
+    """Normalise (..., dim) values to mean 0 and variance 1, times gamma, plus beta; with a gradient in few passes."""
 
-    def mean(each: Tensor) -> Tensor:
-        return tf.reduce_mean(each, axis=-1, keepdims=True)
+    def mean(tensor: Tensor) -> Tensor:
+        return tf.reduce_mean(tensor, axis=-1, keepdims=True)
 
     @tf.custom_gradient
     def norm(values: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
         centred = values - mean(values)
         scale = tf.math.rsqrt(mean(tf.square(centred)) + epsilon)
-        unit = centred * scale
+        normed = centred * scale
 
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            of_unit = upstream * gamma
-            of_values = scale * (of_unit - mean(of_unit) - unit * mean(of_unit * unit))
+            grad_normed = upstream * gamma
+            grad_values = scale * (grad_normed - mean(grad_normed) - normed * mean(grad_normed * normed))
             axes = list(range(len(values.shape) - 1))
-            return of_values, tf.reduce_sum(upstream * unit, axes), tf.reduce_sum(upstream, axes)
+            return grad_values, tf.reduce_sum(upstream * normed, axes), tf.reduce_sum(upstream, axes)
 
-        return unit * gamma + beta, backward
+        return normed * gamma + beta, backward
 
     return norm(values, gamma, beta)
 
 
-def stored_rows(embedding: Any, numbers: Tensor) -> Tensor:
-    """(..., dim) rows of a Keras embedding in float32; only these are read and only these get a gradient."""
-    return tf.gather(embedding.embeddings.value, numbers)
+def embedding_rows(embedding: Any, ids: Tensor) -> Tensor:
+    """(..., dim) float32 rows of a Keras embedding; only these rows are read and get a gradient."""
+    return tf.gather(embedding.embeddings.value, ids)
 
 
-def rows_of(embedding: Any, numbers: Tensor) -> Tensor:
-    """The same in what the network computes in."""
-    return tf.cast(stored_rows(embedding, numbers), embedding.compute_dtype)
+def embed(embedding: Any, ids: Tensor) -> Tensor:
+    """(..., dim) rows of a Keras embedding in the network's compute dtype."""
+    return tf.cast(embedding_rows(embedding, ids), embedding.compute_dtype)
 
 
-def rounded_length(histories: Histories, longest: int) -> int:
-    """The length of the longest history, rounded up so that there are few different shapes, and at most `longest`."""
-    needed = int(histories.lengths.max(initial=1))
-    return min(longest, -(-needed // LENGTH_STEP) * LENGTH_STEP)
+def padded_length(histories: Histories, max_length: int) -> int:
+    """Length of the longest history, rounded up so that there are few different shapes, and at most `max_length`."""
+    longest = int(histories.lengths.max(initial=1))
+    return min(max_length, -(-longest // LENGTH_STEP) * LENGTH_STEP)
 
 
-def causal_visibility(is_item: Tensor) -> Tensor:
-    """(batch, length, length) True where a query (row) may look at a key (column): real items up to itself."""
-    length = tf.shape(is_item)[1]
-    return is_item[:, None, :] & (tf.range(length)[:, None] >= tf.range(length)[None, :])
-
-
-def hidden_keys(is_visible: Tensor, dtype: Any) -> Tensor:
-    """What is added to products of queries and keys: nothing where a key may be seen, else what leaves no weight."""
+def attention_mask_bias(is_visible: Tensor, dtype: Any) -> Tensor:
+    """Additive attention mask: 0 for visible keys, a large negative number for masked ones."""
     return tf.where(is_visible, tf.zeros([], dtype), dtype.min / 2)
 
 
 def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, rate: float, seed: Tensor | None, place: int
+    queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, rate: float, seed: Tensor | None, index: int
 ) -> Tensor:
-    """(batch, heads, queries, dim) means of values, weighted by the softmax of the scaled products of queries and keys.
+    """Scaled dot-product attention with dropout of the attention weights.
 
-    A query that sees no key gets equal weights: finite, and for the caller to discard.
+    A query whose keys are all masked gets equal weights: finite, and for the caller to discard.
 
     Args:
-        queries: (batch, heads, queries, dim of a head).
-        keys: (batch, heads, keys, dim of a head).
-        values: (batch, heads, keys, dim of a head).
-        hidden: (batch, queries or 1, keys) from `hidden_keys`.
-        rate: share of the weights that is dropped.
-        seed: (2,) integers of dropout, or `None` at inference.
-        place: where in the network this is.
+        queries: (batch, heads, queries, head dim).
+        keys: (batch, heads, keys, head dim).
+        values: (batch, heads, keys, head dim).
+        mask_bias: (batch, queries or 1, keys) from `attention_mask_bias`.
+        rate: share of the attention weights to drop.
+        seed: (2,) integers, or `None` at inference.
+        index: number of this dropout in the network.
+
+    Returns:
+        (batch, heads, queries, head dim) weighted means of the values.
     """
-    # Passes over the (queries, keys) arrays are what costs time: what can be, is done to queries and values instead.
+    # Passes over the (queries, keys) arrays dominate the time, so both scale factors go to the smaller arrays.
     queries, is_kept = queries / queries.shape[-1] ** 0.5, None
     if seed is not None and rate:
-        is_kept, scale = kept_values(tf.concat([tf.shape(queries)[:3], tf.shape(keys)[2:3]], axis=0), rate, seed, place)
+        shape = tf.concat([tf.shape(queries)[:3], tf.shape(keys)[2:3]], axis=0)
+        is_kept, scale = dropout_mask(shape, rate, seed, index)
         values = values * scale
-    return _weighted_means(queries, keys, values, hidden[:, None], is_kept)
+    return _softmax_attention(queries, keys, values, mask_bias[:, None], is_kept)
 
 
-def _weighted_means(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, is_kept: Tensor | None) -> Tensor:
-    """The means of values by the softmax of queries and keys, some of whose weights are not kept; and its gradient."""
+def _softmax_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, is_kept: Tensor | None
+) -> Tensor:
+    """Means of values weighted by softmax(queries keys' + mask_bias), where `is_kept`; with its gradient."""
 
     @tf.custom_gradient
-    def means(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True) + hidden, axis=-1)
-        kept = weights if is_kept is None else weights * tf.cast(is_kept, weights.dtype)
-        result = tf.matmul(kept, values)
+    def attention(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True) + mask_bias, axis=-1)
+        kept_weights = weights if is_kept is None else weights * tf.cast(is_kept, weights.dtype)
+        result = tf.matmul(kept_weights, values)
 
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            # The softmax needs the sum over keys of weight times gradient: that is result times upstream, over dim.
+            # The softmax's gradient needs the sum over keys of weight times gradient: sum(result * upstream) over dim.
             sums = tf.reduce_sum(tf.cast(upstream * result, tf.float32), axis=-1, keepdims=True)
-            of_kept = tf.matmul(upstream, values, transpose_b=True)
-            of_products = kept * of_kept - weights * tf.cast(sums, weights.dtype)
+            grad_kept = tf.matmul(upstream, values, transpose_b=True)
+            grad_logits = kept_weights * grad_kept - weights * tf.cast(sums, weights.dtype)
             return (
-                tf.matmul(of_products, keys),
-                tf.matmul(of_products, queries, transpose_a=True),
-                tf.matmul(kept, upstream, transpose_a=True),
+                tf.matmul(grad_logits, keys),
+                tf.matmul(grad_logits, queries, transpose_a=True),
+                tf.matmul(kept_weights, upstream, transpose_a=True),
             )
 
         return result, backward
 
-    return means(queries, keys, values)
+    return attention(queries, keys, values)
 
 
 def split_heads(values: Tensor, num_heads: int) -> Tensor:
-    """(batch, length, dim) to (batch, heads, length, dim / heads): each head has neighbouring columns."""
+    """Reshape (batch, length, dim) to (batch, heads, length, dim / heads); a head takes adjacent columns."""
     batch, length, dim = tf.shape(values)[0], tf.shape(values)[1], values.shape[2]
     return tf.transpose(tf.reshape(values, [batch, length, num_heads, dim // num_heads]), [0, 2, 1, 3])
 
 
 def join_heads(values: Tensor) -> Tensor:
-    """(batch, heads, length, dim / heads) to (batch, length, dim)."""
+    """Reshape (batch, heads, length, dim / heads) to (batch, length, dim)."""
     batch, heads, length, dim = tf.shape(values)[0], values.shape[1], tf.shape(values)[2], values.shape[3]
     return tf.reshape(tf.transpose(values, [0, 2, 1, 3]), [batch, length, heads * dim])

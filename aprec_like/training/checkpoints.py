@@ -1,8 +1,8 @@
-"""Checkpoints: the complete state of a training on disk, from which it goes on as if it had never stopped.
+"""Checkpoints: the complete state of a training on disk, to resume it with bit-identical results.
 
-A checkpoint is one uncompressed .npz file: arrays, with a small JSON beside them. Its name holds the sha256 of its
-bytes, so that any damage is noticed before anything is used, and it appears by a single move of a file. Arrays are
-written some rows at a time and read one after the other: no second copy of a large model is ever in memory.
+A checkpoint is one uncompressed .npz file of arrays and a JSON document. Its name holds the sha256 of its content,
+which is verified before use, and it is moved into place atomically. Arrays are written in chunks of rows and read one
+at a time, so that a large model is never copied in memory.
 """
 
 from __future__ import annotations
@@ -21,102 +21,108 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from aprec_like.errors import InputError, first_line
-from aprec_like.files import move_into_place, part_file, remove_parts, sha256_of, storage_errors
+from aprec_like.files import move_into_place, part_file, remove_part_files, sha256_of, storage_errors
 from aprec_like.types import Json
 
 Variables = Mapping[str, Any]
-"""Variables of Keras or TensorFlow (`shape`, `numpy()`, slices, `assign()`) by name."""
+"""Keras or TensorFlow variables (`shape`, `numpy()`, slices, `assign()`) by name."""
 
 FORMAT = 1
-"""Of the states; another number makes those of earlier versions unfit for use."""
+"""Version of the checkpoint format; checkpoints of another version are not used."""
 NUM_KEPT = 2
-PIECE_NUMBERS = 1 << 22
-"""How many numbers of an array are copied at once when it is written."""
-FACTS = "facts.json"
+"""Number of newest states that are kept."""
+CHUNK_ELEMENTS = 1 << 22
+"""Maximum number of elements of an array that are copied at once when it is written."""
+METADATA_FILE = "facts.json"
 STATE_NAME = re.compile(r"state-(\d+)-(\d+)\.[0-9a-f]{64}\.npz")
 BEST_NAME = re.compile(r"best-\d+\.[0-9a-f]{64}\.npz")
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A checkpoint that was found whole and fit for use: what it says, and the arrays to be restored."""
+class SavedState:
+    """A verified checkpoint.
 
-    facts: Json
+    Args:
+        state: the training state, as JSON.
+        path: the file with the arrays.
+    """
+
+    state: Json
     path: Path
 
     def restore(self, variables: Variables) -> None:
-        """Give variables the values they had; all must be there, with their shapes."""
+        """Assign the saved values; names and shapes must match."""
         _restore(self.path, variables)
 
 
 class Checkpoints:
-    """The checkpoints of one training, in a folder of their own: the last two, and the weights of the best epoch.
+    """The checkpoints of one training: its two newest states and the weights of its best epoch.
 
     Args:
-        folder: where they are.
-        fingerprint: what the training is of, as plain JSON values; a checkpoint of another one is not used. `None` for
-            a training that nobody will resume: it keeps the best weights and nothing else.
-        say: called with a line where there is something to say.
+        folder: folder of the checkpoints.
+        fingerprint: JSON values that identify the training (settings, data, seed); checkpoints with another one are not
+            used. `None` for a training that is not resumed: only the best weights are saved.
+        log: called with a line of text for messages.
     """
 
-    def __init__(self, folder: Path, fingerprint: Json | None, say: Callable[[str], None] = lambda line: None) -> None:
-        self.folder, self.fingerprint, self.say = folder, fingerprint, say
+    def __init__(self, folder: Path, fingerprint: Json | None, log: Callable[[str], None] = lambda line: None) -> None:
+        self.folder, self.fingerprint, self.log = folder, fingerprint, log
         self._last: tuple[int, int] | None = None
 
-    def load(self) -> Saved | None:
-        """The newest checkpoint that is whole and of this training; others are said and removed."""
+    def load(self) -> SavedState | None:
+        """Return the newest usable checkpoint of this training, if any; others are logged and removed."""
         if self.fingerprint is None or not self.folder.is_dir():
             return None
-        remove_parts(self.folder)
+        remove_part_files(self.folder)
         found = _states(self.folder)
-        for place, path in found:
+        for epoch_and_step, path in found:
             try:
-                facts = _read_facts(_verified(path))
-                if facts["fingerprint"] != json.loads(json.dumps(self._fingerprint())):
-                    raise InputError(f"{path.name} is of other settings, other data or another version")
-                if best := facts["state"]["best_weights"]:
+                metadata = _read_metadata(_verified(path))
+                if metadata["fingerprint"] != json.loads(json.dumps(self._fingerprint())):
+                    raise InputError(f"{path.name} belongs to other settings, other data or another version")
+                if best := metadata["state"]["best_weights"]:
                     _verified(self.folder / best)
             except InputError as error:
-                self.say(f"a checkpoint can't be used: {error}")
+                self.log(f"ignores a checkpoint: {error}")
                 with storage_errors(path):
                     path.unlink()
             else:
-                self._last = place
-                return Saved(facts["state"], path)
+                self._last = epoch_and_step
+                return SavedState(metadata["state"], path)
         if found:
-            self.say("no checkpoint can be used; training starts anew")
+            self.log("no checkpoint can be used; training starts from the beginning")
         return None
 
     def save(self, state: Json, variables: Variables) -> None:
-        """Keep the state at `state["epoch"]` and `state["step"]`, and of the older ones only the last."""
-        place = (state["epoch"], state["step"])
-        if self.fingerprint is None or place == self._last:
+        """Save the state at `state["epoch"]` and `state["step"]`, unless it is saved already; removes older ones."""
+        epoch, step = state["epoch"], state["step"]
+        if self.fingerprint is None or (epoch, step) == self._last:
             return
-        name = f"state-{place[0]:06}-{place[1]:06}"
+        name = f"state-{epoch:06}-{step:06}"
         _write(self.folder, name, {"fingerprint": self._fingerprint(), "state": state}, variables)
-        self._last = place
+        self._last = (epoch, step)
         self._prune(state["best_weights"])
 
     def save_best(self, epoch: int, variables: Variables) -> str:
-        """Keep the weights of an epoch; returns the name by which the states from now on refer to them."""
+        """Save the weights of the best epoch; returns the file name for `state["best_weights"]`."""
         name = _write(self.folder, f"best-{epoch:06}", {}, variables)
         self._prune(name)
         return name
 
     def restore_best(self, name: str, variables: Variables) -> None:
-        """Give variables the values that were kept under a name."""
+        """Assign the weights that `save_best` saved under a name."""
         _restore(_verified(self.folder / name), variables)
 
     def _fingerprint(self) -> Json:
         return {"format": FORMAT, "training": self.fingerprint}
 
     def _prune(self, best: str | None) -> None:
-        """Remove all but the last states, and all weights but these and those that the last states refer to."""
+        """Remove old states, and all best weights but `best` and those that the kept states refer to."""
         states = [path for _, path in _states(self.folder)]
         needed = {best}
         for path in states[:NUM_KEPT]:
             with contextlib.suppress(InputError):
-                needed.add(_read_facts(path)["state"]["best_weights"])
+                needed.add(_read_metadata(path)["state"]["best_weights"])
         weights = [path for path in self.folder.iterdir() if BEST_NAME.fullmatch(path.name)]
         with storage_errors(self.folder):
             for path in states[NUM_KEPT:] + [path for path in weights if path.name not in needed]:
@@ -124,12 +130,12 @@ class Checkpoints:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether there is a state in a folder from which a training could go on."""
+    """Return whether a folder holds a state to resume from."""
     return folder.is_dir() and bool(_states(folder))
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove the states and best weights in a folder; everything else stays."""
+    """Remove the states and best weights in a folder, and no other files."""
     if folder.is_dir():
         with storage_errors(folder):
             for path in folder.iterdir():
@@ -138,13 +144,13 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def _states(folder: Path) -> list[tuple[tuple[int, int], Path]]:
-    """Epoch and step, and the file, of every state in a folder; newest first."""
+    """List (epoch, step) and file of every state in a folder, newest first."""
     matches = [(STATE_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
     return sorted((((int(match[1]), int(match[2])), path) for match, path in matches if match), reverse=True)
 
 
 class _HashingWriter:
-    """What a zip file is written to; it can't go back in the file, so the sha256 is known when the end is written."""
+    """A file without `seek`, so that `ZipFile` writes it in one pass and its sha256 is known at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.sha256 = file, hashlib.sha256()
@@ -157,14 +163,14 @@ class _HashingWriter:
         self.file.flush()
 
 
-def _write(folder: Path, name: str, facts: Json, variables: Variables) -> str:
-    """Write an archive; returns the name of its file."""
+def _write(folder: Path, name: str, metadata: Json, variables: Variables) -> str:
+    """Write an archive; returns its file name."""
     planned = folder / f"{name}.npz"
     with storage_errors(planned), part_file(planned) as part:
         with part.open("wb") as file:
             writer = _HashingWriter(file)
             with zipfile.ZipFile(cast(BinaryIO, writer), "w") as archive:
-                archive.writestr(_entry(FACTS), json.dumps(facts, allow_nan=False))
+                archive.writestr(_entry(METADATA_FILE), json.dumps(metadata, allow_nan=False))
                 for key, variable in variables.items():
                     with archive.open(_entry(f"{key}.npy"), "w", force_zip64=True) as target:
                         _write_array(target, variable)
@@ -174,27 +180,27 @@ def _write(folder: Path, name: str, facts: Json, variables: Variables) -> str:
 
 
 def _write_array(target: IO[bytes], variable: Any) -> None:
-    """The file that NumPy would write of a variable."""
+    """Write a variable in the .npy format, in chunks of rows."""
     shape = tuple(variable.shape)
-    if math.prod(shape) <= PIECE_NUMBERS:
+    if math.prod(shape) <= CHUNK_ELEMENTS:
         np.lib.format.write_array(target, np.asarray(variable.numpy()), allow_pickle=False)
         return
-    num_rows = max(1, PIECE_NUMBERS // math.prod(shape[1:]))
+    num_rows = max(1, CHUNK_ELEMENTS // math.prod(shape[1:]))
     for start in range(0, shape[0], num_rows):
-        piece = np.asarray(variable[start : start + num_rows])
+        chunk = np.asarray(variable[start : start + num_rows])
         if start == 0:
-            descr = np.lib.format.dtype_to_descr(piece.dtype)
+            descr = np.lib.format.dtype_to_descr(chunk.dtype)
             np.lib.format.write_array_header_1_0(target, {"descr": descr, "fortran_order": False, "shape": shape})
-        target.write(piece.data)
+        target.write(chunk.data)
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """An entry without the time of day: equal states are equal files."""
+    """Make a zip entry without a timestamp, so that equal states are equal files."""
     return zipfile.ZipInfo(name)
 
 
 def _verified(path: Path) -> Path:
-    """The path of an archive whose bytes are what its name says."""
+    """Return the path; raises `InputError` if the content does not match the sha256 in its name."""
     try:
         if sha256_of(path) != path.name.split(".")[1]:
             raise InputError(f"{path.name} is damaged")
@@ -203,22 +209,22 @@ def _verified(path: Path) -> Path:
     return path
 
 
-def _read_facts(path: Path) -> Json:
+def _read_metadata(path: Path) -> Json:
     try:
         with zipfile.ZipFile(path) as archive:
-            return json.loads(archive.read(FACTS))
+            return json.loads(archive.read(METADATA_FILE))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{path.name} is damaged: {first_line(error)}") from error
 
 
 def _restore(path: Path, variables: Variables) -> None:
     with zipfile.ZipFile(path) as archive:
-        names = set(archive.namelist()) - {FACTS}
+        names = set(archive.namelist()) - {METADATA_FILE}
         if names != {f"{key}.npy" for key in variables}:
-            raise InputError(f"{path}: holds other arrays than this model has; --fresh trains it again")
+            raise InputError(f"{path}: its arrays are not those of this model; --fresh trains it again")
         for key, variable in variables.items():
             with archive.open(f"{key}.npy") as source:
                 array = np.lib.format.read_array(source, allow_pickle=False)
             if array.shape != tuple(variable.shape):
-                raise InputError(f"{path}: {key} has another shape than this model's; --fresh trains it again")
+                raise InputError(f"{path}: {key} has another shape in this model; --fresh trains it again")
             variable.assign(array)

@@ -1,4 +1,4 @@
-"""The loop over steps and epochs with its checkpoints; the only code that changes a `TrainingState`."""
+"""The loop over steps and epochs with its checkpoints; only this module changes a `TrainingState`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from aprec_like.training.state import EpochRecord, Progress, TrainingState
 from aprec_like.types import Tensor
 
 Step = Callable[[Batch, Tensor], Tensor]
-"""One optimisation step: a batch and the step's number to its loss."""
+"""Function of a batch and the number of the step that does one optimisation step and returns the loss."""
 
 STEPS_BETWEEN_LOSS_READS = 16
-"""How often the loss is copied to the host, which waits for the device."""
+"""Number of steps between copies of the loss to the host, which wait for the device."""
 
 SECONDS_BETWEEN_SAVES = 180
-"""At most this much of a long epoch can be lost; the state is saved after every epoch as well."""
+"""Seconds between saves within an epoch; the state is saved after every epoch as well."""
 
 FAST_SAVE_SECONDS, MAX_SHARE_OF_SAVES = 1.0, 0.02
 """Saves slower than 1 s are limited to 2 % of training time."""
@@ -33,15 +33,15 @@ FAST_SAVE_SECONDS, MAX_SHARE_OF_SAVES = 1.0, 0.02
 
 @dataclass(frozen=True, eq=False)
 class TrainingControl:
-    """How a training is limited, saved, stopped and watched.
+    """Limits, checkpoints, stopping and callbacks of a training.
 
     Args:
-        time_limit: seconds of training, over all restarts, after which the current epoch is validated and training
-            ends.
-        checkpoints: where the state is saved; `None` keeps it in a temporary folder, lost with the process.
-        is_stopping: asked after every step and between chunks of validation users; once true, the state is saved and
-            `StoppedError` raised.
-        on_step: called now and then within an epoch.
+        time_limit: seconds of training, over all restarts, after which the current epoch ends with its validation and
+            training ends.
+        checkpoints: where the state is saved; `None` for a temporary folder and no resuming.
+        is_stopping: called after every step and between chunks of validation users; once it returns True, the state is
+            saved and `StoppedError` raised.
+        on_step: called every few steps.
         on_epoch: called after every epoch.
     """
 
@@ -63,7 +63,7 @@ class EpochLoop:
     def __init__(self, control: TrainingControl, checkpoints: Checkpoints) -> None:
         self.control, self.checkpoints = control, checkpoints
         self._saved = checkpoints.load()
-        self.state = TrainingState.from_json(self._saved.facts) if self._saved else TrainingState()
+        self.state = TrainingState.from_json(self._saved.state) if self._saved else TrainingState()
         self.seconds_before = self.state.seconds
         self.weights: Variables = {}
         self.variables: Variables = {}
@@ -77,10 +77,10 @@ class EpochLoop:
         self.variables = self.weights | _by_name("optimizer", optimizer_variables)
         if self._saved:
             self._saved.restore(self.variables)
-            self.checkpoints.say(
-                f"was trained already: {len(self.state.history)} epochs"
+            self.checkpoints.log(
+                f"is already trained: {len(self.state.history)} epochs"
                 if self.state.stopped_by
-                else f"goes on from epoch {self.state.epoch}, step {self.state.step}"
+                else f"resumes from epoch {self.state.epoch}, step {self.state.step}"
             )
 
     @property
@@ -114,7 +114,7 @@ class EpochLoop:
             raise StoppedError(f"in epoch {self.state.epoch}, after step {self.state.step}")
 
     def run_epoch(self, step: Step, batches: Iterator[Batch], num_steps: int) -> float:
-        """Run what is left of the current epoch, or until the time limit; returns its mean loss."""
+        """Run the remaining steps of the current epoch, or until the time limit; returns the mean loss of the epoch."""
         state = self.state
         total = tf.constant(state.loss_total, tf.float32)
         while state.step < num_steps:
@@ -139,7 +139,7 @@ class EpochLoop:
         return state.loss_total / state.step
 
     def end_epoch(self, loss: float, validation: float | None, training: Training) -> None:
-        """Record the current epoch, keep its weights if it is the best, save, and decide whether training ends."""
+        """Record the current epoch, save its weights if it is the best, save the state, decide whether to stop."""
         state = self.state
         is_best = validation is not None and state.is_improved_by(validation)
         if is_best:
@@ -159,13 +159,13 @@ class EpochLoop:
         return "max_epochs" if len(self.state.history) >= training.max_epochs else None
 
     def restore_best_weights(self) -> None:
-        """Give the network the weights of its best epoch; without validation it keeps the last ones."""
+        """Assign the weights of the best epoch; without validation the network keeps the last ones."""
         if self.state.best_weights:
             self.checkpoints.restore_best(self.state.best_weights, self.weights)
 
 
 def save_seconds(weights: list[Any], optimizer_variables: list[Any], folder: Path) -> float:
-    """Seconds to save the state and the best weights once, in a folder of their own (for benchmarks)."""
+    """Measure the seconds to save the state and the best weights once, in an empty folder (for benchmarks)."""
     loop = EpochLoop(TrainingControl(), Checkpoints(folder, fingerprint={}))
     loop.restore(weights, optimizer_variables)
     started = time.monotonic()
@@ -175,5 +175,5 @@ def save_seconds(weights: list[Any], optimizer_variables: list[Any], folder: Pat
 
 
 def _by_name(prefix: str, variables: list[Any]) -> dict[str, Any]:
-    """Variables by names that are the same in every process."""
-    return {f"{prefix}/{number:04}": variable for number, variable in enumerate(variables)}
+    """Name variables by their index, which is the same in every process."""
+    return {f"{prefix}/{index:04}": variable for index, variable in enumerate(variables)}

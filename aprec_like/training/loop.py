@@ -1,4 +1,4 @@
-"""Training a network: one compiled step, epochs of a fixed number of steps, validation, early stopping."""
+"""`train`: builds a network, runs epochs of training steps with validation, and restores the best weights."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def train(
     Args:
         trained: architecture, loss and settings.
         split: training interactions, and the validation cases that choose the best epoch.
-        seed: of initial weights, order of users, dropout and negatives. Sets Keras' global seed.
-        exclude_seen: whether validation leaves the items of a user's history out of the ranking.
+        seed: seed of initial weights, order of users, dropout and negatives. Sets Keras' global seed.
+        exclude_seen: whether validation excludes the items of a user's history from the ranking.
         control: time limit, checkpoints, stopping and callbacks.
 
     Raises:
@@ -77,16 +77,16 @@ def train(
         batches = make_batches(data, trained.model.examples(), training.batch_settings, seed, start=start)
         step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
         loop.restore(network.variables, optimizer.variables)
-        stream, num_steps = iter(batches), trained.num_steps_per_epoch(data)
+        batch_iterator, num_steps = iter(batches), trained.num_steps_per_epoch(data)
         while loop.state.stopped_by is None:
-            loss = loop.run_epoch(step, stream, num_steps)
+            loss = loop.run_epoch(step, batch_iterator, num_steps)
             validation = None
             if training.early_stopping:
                 rankings = rank(
                     scorer,
                     split.validation,
                     exclude_seen=exclude_seen,
-                    on_progress=lambda done: loop.stop_if_requested(),
+                    on_progress=lambda num_ranked: loop.stop_if_requested(),
                 )
                 validation = float(np.mean(training.early_stopping.metric.per_user(rankings.ranks)))
             loop.end_epoch(loss, validation, training)
@@ -97,7 +97,7 @@ def train(
 def make_step(
     network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: Batch, jit_compile: bool = False
 ) -> Step:
-    """One optimisation step as a compiled function of a batch and the number of the step; returns the loss.
+    """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
 
     It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
     Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
@@ -113,7 +113,7 @@ def make_step(
         weights = [variable.value for variable in variables]
         gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         if not isinstance(optimizer, LazyAdam):
-            # Rows that a batch did not touch still move by their momentum, as in the originals: dense gradients.
+            # As in the originals, gradients are dense: rows without a gradient still move by their momentum.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         optimizer.apply(gradients, variables)
         return loss

@@ -1,4 +1,8 @@
-"""From a batch to the number that training minimises: states, candidates, logits, loss, mean over targets."""
+"""The training objective: mean loss over the targets of a batch, with four ways to choose the items of the loss.
+
+Full losses score the whole catalogue. Sampled losses score negatives that are drawn per position, per sequence or per
+batch (`Negatives.shared_by`).
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,30 @@ import tensorflow as tf
 from aprec_like.batches import Batch
 from aprec_like.interactions import PADDING, Interactions
 from aprec_like.losses import FullLoss, SampledLoss
-from aprec_like.losses.chunked_sampled import own_losses
+from aprec_like.losses.chunked_sampled import sampled_loss_sum
 from aprec_like.models import Network
+from aprec_like.models.base import gather_targets
 from aprec_like.negatives import Negatives, Sampler
 from aprec_like.types import Tensor
 
 DROPOUT, NEGATIVES = 0, 1
-"""What a step draws random numbers for."""
+"""Folded into the seed of a step to get independent seeds of dropout and of negative sampling."""
 
 Objective = Callable[[Network, Batch, Tensor], Tensor]
-"""The mean loss of a network over a batch, as a function of a (2,) seed."""
+"""Function of a network, a batch and a (2,) seed that returns the mean loss over the batch's targets."""
+
+LossSum = Callable[[Network, Batch, Tensor, Tensor, Tensor], Tensor]
+"""Function of a network, a batch, (targets,) weights, the seed of dropout and the seed of negative sampling; returns
+the weighted sum of the losses of the batch's targets."""
 
 
 def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: Interactions) -> Objective:
-    """What to minimise: the mean loss over the targets of a batch (long sequences weigh more).
-
-    The same seed drops and draws the same.
-    """
+    """Return the objective of a loss: its mean over the targets of a batch, to which long sequences contribute more."""
     if isinstance(loss, SampledLoss):
-        sampler = negatives.sampler(train, loss.num_negatives)
-        by = {"position": _own, "sequence": _shared_by_sequence, "batch": _shared_by_batch}[negatives.shared_by]
-        total_loss = by(loss, sampler)
+        make = {"position": _per_position, "sequence": _per_sequence, "batch": _per_batch}[negatives.shared_by]
+        loss_sum = make(loss, negatives.sampler(train, loss.num_negatives))
     else:
-        total_loss = _full(loss)
+        loss_sum = _over_catalogue(loss)
 
     def objective(network: Network, batch: Batch, seed: Tensor) -> Tensor:
         dropout_seed, negatives_seed = (
@@ -40,67 +45,68 @@ def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: In
         is_target = batch.targets != PADDING
         batch = batch._replace(targets=tf.where(is_target, batch.targets, 0))
         weights = tf.cast(is_target, tf.float32)
-        return total_loss(network, batch, weights / tf.reduce_sum(weights), dropout_seed, negatives_seed)
+        return loss_sum(network, batch, weights / tf.reduce_sum(weights), dropout_seed, negatives_seed)
 
     return objective
 
 
-WeightedLoss = Callable[[Network, Batch, Tensor, Tensor, Tensor], Tensor]
-"""The sum of the losses of a batch's targets, each times its weight; two seeds, of dropout and of negatives."""
+def _over_catalogue(loss: FullLoss) -> LossSum:
+    """Loss over all items of the catalogue."""
 
-
-def _full(loss: FullLoss) -> WeightedLoss:
-    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+    def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
         states = network.target_states(batch, dropout_seed)
         return tf.reduce_sum(weights * loss(states, network.item_table, batch.targets))
 
-    return total
+    return loss_sum
 
 
-def _own(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
-    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+def _per_position(loss: SampledLoss, sampler: Sampler) -> LossSum:
+    """Loss over negatives that are drawn for every target."""
+
+    def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
         states = network.target_states(batch, dropout_seed)
-        drawn = sampler(batch.users, batch.targets, seed)
-        candidates = tf.concat([batch.targets[:, None], drawn], axis=1)
-        table, offset = network.score_table, network.logit_bias
-        return own_losses(loss, states, table, candidates, weights, network.num_items, offset)
+        negatives = sampler(batch.users, batch.targets, seed)
+        candidates = tf.concat([batch.targets[:, None], negatives], axis=1)
+        table, logit_bias = network.score_table, network.logit_bias
+        return sampled_loss_sum(loss, states, table, candidates, weights, network.num_items, logit_bias)
 
-    return total
-
-
-def _shared_by_batch(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
-    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
-        states = network.target_states(batch, dropout_seed)
-        drawn = sampler(batch.users[:1], batch.targets[:1], seed)[0]
-        negative = tf.matmul(states, network.item_rows(drawn), transpose_b=True)
-        return _weighted(loss, network, states, batch.targets, negative, weights)
-
-    return total
+    return loss_sum
 
 
-def _shared_by_sequence(loss: SampledLoss, sampler: Sampler) -> WeightedLoss:
-    def total(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
-        pieces = [network.project(states) for states in network.piece_states(batch, dropout_seed)]
-        users = tf.concat([piece.users for piece in batch.pieces], axis=0)
+def _per_sequence(loss: SampledLoss, sampler: Sampler) -> LossSum:
+    """Loss over negatives that all targets of a sequence share."""
+
+    def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        bucket_states = [network.project(states) for states in network.bucket_states(batch, dropout_seed)]
+        users = tf.concat([bucket.users for bucket in batch.buckets], axis=0)
         rows = network.item_rows(sampler(users, tf.zeros_like(users, tf.int32), seed))
-        sizes = [piece.users.shape[0] for piece in batch.pieces]
-        products = [
-            tf.matmul(states, own, transpose_b=True) for states, own in zip(pieces, tf.split(rows, sizes), strict=True)
+        bucket_rows = tf.split(rows, [bucket.users.shape[0] for bucket in batch.buckets])
+        bucket_logits = [
+            tf.matmul(states, rows, transpose_b=True) for states, rows in zip(bucket_states, bucket_rows, strict=True)
         ]
-        flat_states, flat_products = (
-            tf.gather(tf.concat([tf.reshape(part, [-1, part.shape[-1]]) for part in parts], axis=0), batch.places)
-            for parts in (pieces, products)
-        )
-        return _weighted(loss, network, flat_states, batch.targets, flat_products, weights)
+        states, negative_logits = (gather_targets(values, batch) for values in (bucket_states, bucket_logits))
+        return _weighted_sum(loss, network, states, batch.targets, negative_logits, weights)
 
-    return total
+    return loss_sum
 
 
-def _weighted(
-    loss: SampledLoss, network: Network, states: Tensor, targets: Tensor, negative: Tensor, weights: Tensor
+def _per_batch(loss: SampledLoss, sampler: Sampler) -> LossSum:
+    """Loss over negatives that all targets of a batch share."""
+
+    def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
+        states = network.target_states(batch, dropout_seed)
+        negatives = sampler(batch.users[:1], batch.targets[:1], seed)[0]
+        negative_logits = tf.matmul(states, network.item_rows(negatives), transpose_b=True)
+        return _weighted_sum(loss, network, states, batch.targets, negative_logits, weights)
+
+    return loss_sum
+
+
+def _weighted_sum(
+    loss: SampledLoss, network: Network, states: Tensor, targets: Tensor, negative_logits: Tensor, weights: Tensor
 ) -> Tensor:
-    """The weighted loss of (n, dim) states of (n,) targets against (n, k) logits of negatives."""
-    positive = tf.reduce_sum(states * network.item_rows(targets), axis=1)
+    """Return the weighted sum of the losses of (n, dim) states with (n,) targets and (n, k) logits of negatives."""
+    positive_logits = tf.reduce_sum(states * network.item_rows(targets), axis=1)
     if network.logit_bias is not None:
-        positive, negative = positive + network.logit_bias, negative + network.logit_bias
-    return tf.reduce_sum(weights * loss(positive, negative, network.num_items))
+        positive_logits, negative_logits = positive_logits + network.logit_bias, negative_logits + network.logit_bias
+    return tf.reduce_sum(weights * loss(positive_logits, negative_logits, network.num_items))

@@ -1,4 +1,4 @@
-"""Settings of a training: what to train (`Trained`), how (`Training`) and when to stop (`EarlyStopping`)."""
+"""Settings of a training: the model and loss (`Trained`), the optimisation (`Training`), and `EarlyStopping`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import keras
 
 from aprec_like.batches import STATIC, BatchSettings, num_steps_per_epoch
-from aprec_like.calibration import prior_logit
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
 from aprec_like.metrics import NDCG, Metric
@@ -71,9 +70,9 @@ class Training:
 
     @property
     def batch_settings(self) -> BatchSettings:
-        """How batches are made: XLA needs static shapes, otherwise batches are cut into pieces of similar length."""
-        num_pieces = STATIC if self.jit_compile else None
-        return BatchSettings(self.batch_size, self.max_steps_per_epoch, self.with_replacement, num_pieces)
+        """How batches are made: XLA needs static shapes, otherwise batches are cut into buckets of similar length."""
+        num_buckets = STATIC if self.jit_compile else None
+        return BatchSettings(self.batch_size, self.max_steps_per_epoch, self.with_replacement, num_buckets)
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Trained:
         """A network with fresh weights for the catalogue and users of `data`, drawn from Keras' global seed."""
         bias = None
         if self.prior_start and isinstance(self.loss, BinaryLoss):
-            bias = prior_logit(self.loss, data.num_items, self.negatives)
+            bias = self.loss.prior_logit(data.num_items, self.negatives)
         with _dtype_policy("mixed_bfloat16" if self.training.mixed_precision else "float32"):
             return self.model.build(data.num_items, num_users=data.num_users, logit_bias=bias)
 

@@ -1,4 +1,4 @@
-"""Where a training stands: its place, its history and its best epoch; all that a checkpoint keeps beside the arrays."""
+"""The state of a training: epoch, step, history and best epoch; what a checkpoint holds besides arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One row of a training history; `seconds` from the start of training to the end of this epoch's validation."""
+    """One row of a training history.
+
+    Args:
+        epoch: number of the epoch, from 1.
+        loss: mean loss of its steps.
+        validation: value of the early stopping metric, if there is validation.
+        is_best: whether it is the best epoch so far.
+        seconds: from the start of training to the end of this epoch's validation, over all restarts.
+    """
 
     epoch: int
     loss: float
@@ -20,16 +28,16 @@ class EpochRecord:
 
 @dataclass
 class TrainingState:
-    """Where a training stands.
+    """The state of a training.
 
     Args:
-        epoch: the one under way, from 1.
-        step: how many steps of it are done.
-        loss_total: sum of the losses of these steps; a float32, which JSON keeps exactly.
-        seconds: of training so far, over all its starts.
-        history: the epochs that are done.
-        best_weights: name of the file with the weights of the best epoch, if there is one.
-        stopped_by: what ended training; `None` while it goes on.
+        epoch: number of the current epoch, from 1.
+        step: number of completed steps of the current epoch.
+        loss_total: sum of the losses of these steps; a float32 number, which JSON stores exactly.
+        seconds: seconds of training so far, over all restarts.
+        history: the completed epochs.
+        best_weights: name of the file with the weights of the best epoch, if any.
+        stopped_by: what ended training; `None` before its end.
     """
 
     epoch: int = 1
@@ -42,11 +50,11 @@ class TrainingState:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingState:
-        """The state that `as_json` described."""
+        """Restore a state from the values of `as_json`."""
         return cls(**{**values, "history": [EpochRecord(**record) for record in values["history"]]})
 
     def as_json(self) -> dict[str, Any]:
-        """The state as plain values, which JSON keeps exactly."""
+        """The state as JSON values, which are restored exactly."""
         return asdict(self)
 
     @property
@@ -55,29 +63,29 @@ class TrainingState:
         return next((record for record in reversed(self.history) if record.is_best), None)
 
     def is_improved_by(self, validation: float) -> bool:
-        """Whether a value is strictly better than that of the best epoch."""
+        """Return whether a validation value is greater than that of the best epoch."""
         return self.best is None or self.best.validation is None or validation > self.best.validation
 
     def add_epoch(self, record: EpochRecord) -> None:
-        """The epoch under way is done; the next begins."""
+        """Add the current epoch to the history and begin the next one."""
         self.history.append(record)
         self.epoch, self.step, self.loss_total = record.epoch + 1, 0, 0.0
 
     def is_patience_over(self, patience: int) -> bool:
-        """Whether this many epochs have passed since the best one."""
+        """Return whether at least `patience` epochs have passed since the best one."""
         return self.best is not None and len(self.history) - self.best.epoch >= patience
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training stands, for a display.
+    """The progress of a training, for a display.
 
     Args:
-        epoch: the one under way.
-        step: how many steps of it are done.
-        steps_per_epoch: of how many.
-        loss: mean loss of these steps.
-        seconds: of training so far, over all its starts.
+        epoch: number of the current epoch, from 1.
+        step: number of completed steps of the current epoch.
+        steps_per_epoch: number of steps in an epoch.
+        loss: mean loss of the completed steps.
+        seconds: seconds of training so far, over all restarts.
         best: the best epoch so far.
     """
 

@@ -19,16 +19,16 @@ from aprec_like.types import Array, Tensor
 
 
 def pad_batch(batch: Batch, length: int) -> tuple[Tensor, Tensor]:
-    """Return the inputs and targets of all pieces of a batch, both padded on the left to (batch, length)."""
+    """Return the inputs and targets of all buckets of a batch, both padded on the left to (batch, length)."""
     inputs, targets, start = [], [], 0
-    flat = tf.zeros([sum(piece.inputs.shape[0] * piece.inputs.shape[1] for piece in batch.pieces)], tf.int32) + PADDING
-    flat = tf.tensor_scatter_nd_update(flat, batch.places[:, None], tf.cast(batch.targets, tf.int32))
-    for piece in batch.pieces:
-        rows, width = piece.inputs.shape
+    flat = tf.fill([sum(bucket.inputs.shape[0] * bucket.inputs.shape[1] for bucket in batch.buckets)], PADDING)
+    flat = tf.tensor_scatter_nd_update(flat, batch.flat_positions[:, None], tf.cast(batch.targets, tf.int32))
+    for bucket in batch.buckets:
+        rows, width = bucket.inputs.shape
         paddings = [[0, 0], [length - width, 0]]
-        inputs.append(tf.pad(piece.inputs, paddings, constant_values=PADDING))
-        piece_targets = tf.reshape(flat[start : start + rows * width], [rows, width])
-        targets.append(tf.pad(piece_targets, paddings, constant_values=PADDING))
+        inputs.append(tf.pad(bucket.inputs, paddings, constant_values=PADDING))
+        bucket_targets = tf.reshape(flat[start : start + rows * width], [rows, width])
+        targets.append(tf.pad(bucket_targets, paddings, constant_values=PADDING))
         start += rows * width
     return tf.concat(inputs, axis=0), tf.concat(targets, axis=0)
 

@@ -63,7 +63,7 @@ def measure_output(model: Trained, split: Split, num_steps: int, is_naive: bool 
     fixed = FixedStates(build_seeded_network(model, data), model.training.batch_size * length)
     network = cast("Network", fixed)
     objective = make_objective(model.loss, model.negatives, data)
-    settings = replace(model.training.batch_settings, num_pieces=STATIC if is_naive else None)
+    settings = replace(model.training.batch_settings, num_buckets=STATIC if is_naive else None)
     batches = make_batches(data, model.model.examples(), settings, 1)
 
     @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int64)])

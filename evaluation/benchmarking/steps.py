@@ -108,7 +108,7 @@ def measure_naive_step(model: Trained, split: Split, num_steps: int) -> Measurem
     if length is None or exceeds_memory(model, data):
         return {}
     network, optimizer = build_seeded_network(model, data), model.training.optimizer.build()
-    settings = replace(model.training.batch_settings, num_pieces=STATIC)
+    settings = replace(model.training.batch_settings, num_buckets=STATIC)
     batches = make_batches(data, model.model.examples(), settings, 1)
     step = make_naive_step(network, model.loss, data.num_items, optimizer)
     seconds = []

@@ -1,4 +1,4 @@
-"""Adam in one operation, and of some rows alone, against Keras' own and against the formula."""
+"""Fused and lazy Adam against Keras' Adam, and Adagrad against its formula."""
 
 import keras
 import numpy as np
@@ -7,8 +7,8 @@ import tensorflow as tf
 from aprec_like.optimizers import Adagrad, Adam
 
 
-def moved(optimizer, gradients, start):
-    """A variable after steps with these gradients, compiled as in training."""
+def updated(optimizer, gradients, start):
+    """The value of a variable after steps with these gradients, compiled as in training."""
     variable = keras.Variable(start)
     optimizer.build([variable])
 
@@ -25,22 +25,22 @@ def slices(rows, values, num_rows=6):
     return tf.IndexedSlices(tf.constant(values, tf.float32), tf.constant(rows), tf.constant([num_rows, 3]))
 
 
-def test_adam_in_one_operation_moves_as_keras_does():
+def test_fused_adam_updates_as_keras_does():
     random = np.random.default_rng(0)
     gradients = [tf.constant(random.normal(size=(6, 3)), tf.float32) for _ in range(20)]
     start = random.normal(size=(6, 3)).astype(np.float32)
     for settings in ((0.01, 0.8, 0.98, 1e-5), (0.01,)):
-        expected = moved(keras.optimizers.Adam(*settings), gradients, start)
-        found = moved(Adam(*settings).build(), gradients, start)
+        expected = updated(keras.optimizers.Adam(*settings), gradients, start)
+        found = updated(Adam(*settings).build(), gradients, start)
         # 1 - 0.999 is rounded differently: 1e-5 of a step.
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0.01 * 1e-5 * len(gradients))
 
 
-def test_adagrad_divides_by_the_root_of_its_squares_alone_however_small():
-    """As MF-BPR starts it for a large batch: what else is added to the squares would slow the first steps."""
-    start, gradient, small = np.zeros(2, np.float32), np.array([1e-4, -2e-4], np.float32), 1e-8
-    found = moved(Adagrad(0.05, small).build(), [tf.constant(gradient)] * 3, start)
-    expected = -0.05 * sum(gradient / np.sqrt(small + step * gradient**2) for step in (1, 2, 3))
+def test_adagrad_adds_no_epsilon_to_a_small_accumulator():
+    """As in MF-BPR with a large batch: an epsilon would slow the first steps."""
+    start, gradient, accumulator = np.zeros(2, np.float32), np.array([1e-4, -2e-4], np.float32), 1e-8
+    found = updated(Adagrad(0.05, accumulator).build(), [tf.constant(gradient)] * 3, start)
+    expected = -0.05 * sum(gradient / np.sqrt(accumulator + step * gradient**2) for step in (1, 2, 3))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -50,10 +50,12 @@ def test_lazy_adam_gives_every_row_the_adam_of_the_steps_that_used_it():
     values = random.normal(size=(3, 3)).astype(np.float32)
     start = random.normal(size=(6, 3)).astype(np.float32)
     steps = [slices([4, 1, 4], values), slices([1, 1, 1], values), slices([5, 2, 4], values), slices([2, 5, 1], values)]
-    found = moved(Adam(0.1, lazy=True).build(), steps, start)
+    found = updated(Adam(0.1, lazy=True).build(), steps, start)
     for row in range(6):
-        own = [values[step.indices.numpy() == row].sum(axis=0) for step in steps if row in step.indices.numpy()]
-        alone = moved(keras.optimizers.Adam(0.1), [tf.constant(gradient) for gradient in own], start[row])
+        row_gradients = [
+            values[step.indices.numpy() == row].sum(axis=0) for step in steps if row in step.indices.numpy()
+        ]
+        alone = updated(keras.optimizers.Adam(0.1), [tf.constant(gradient) for gradient in row_gradients], start[row])
         np.testing.assert_allclose(found[row], alone, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(found[[0, 3]], start[[0, 3]])
 
@@ -62,5 +64,5 @@ def test_lazy_adam_is_adam_while_every_row_is_used():
     random = np.random.default_rng(0)
     start = random.normal(size=(6, 3)).astype(np.float32)
     dense = [tf.constant(random.normal(size=(6, 3)), tf.float32) for _ in range(5)]
-    lazy = moved(Adam(0.1, lazy=True).build(), [slices(range(6), gradient) for gradient in dense], start)
-    np.testing.assert_allclose(lazy, moved(Adam(0.1).build(), dense, start), atol=1e-5)
+    lazy = updated(Adam(0.1, lazy=True).build(), [slices(range(6), gradient) for gradient in dense], start)
+    np.testing.assert_allclose(lazy, updated(Adam(0.1).build(), dense, start), atol=1e-5)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import Batch, Piece
+from aprec_like.batches import Batch, LengthBucket
 from aprec_like.models import BERT4Rec, Masking
 
 
@@ -12,10 +12,12 @@ def test_the_papers_network_has_the_size_of_its_oddity():
     assert BERT4Rec(feed_forward_dim=128).num_parameters(3_416) == pytest.approx(0.8e6, rel=0.03)
 
 
-def test_only_hidden_positions_reach_the_output():
+def test_only_masked_positions_get_an_output_state():
     network = BERT4Rec(max_length=10, embedding_dim=8, num_layers=1, feed_forward_dim=16, dropout_rate=0.0).build(20)
     items = tf.constant([[-1, -1, 3, -2, 5, 6, -2, 8, 9, 10]])
-    batch = Batch((Piece(tf.constant([0]), items),), tf.constant([0, 0]), tf.constant([4, 7]), tf.constant([3, 6]))
+    batch = Batch(
+        (LengthBucket(tf.constant([0]), items),), tf.constant([0, 0]), tf.constant([4, 7]), tf.constant([3, 6])
+    )
     states = network.target_states(batch)
     assert states.shape == (2, 8)
     np.testing.assert_allclose(states, tf.gather(network(items)[0], [3, 6]), atol=1e-6)

@@ -5,22 +5,22 @@ import tensorflow as tf
 
 from aprec_like.interactions import PADDING
 from aprec_like.models import BERT4Rec, SASRec
-from aprec_like.models.transformer import LayerNorm, attend, dropout, hidden_keys, kept_values
+from aprec_like.models.transformer import LayerNorm, attend, attention_mask_bias, dropout, dropout_mask
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.25, 0.2, 0.1, 0.9])
 def test_dropout_drops_its_share_and_keeps_the_mean(rate):
     values = tf.ones([400, 501])
-    dropped = dropout(values, rate, tf.constant([1, 2], tf.int64), place=3).numpy()
+    dropped = dropout(values, rate, tf.constant([1, 2], tf.int64), index=3).numpy()
     share = np.mean(dropped == 0)
     assert share == pytest.approx(rate, abs=4 * np.sqrt(rate * (1 - rate) / dropped.size))
     np.testing.assert_allclose(dropped[dropped != 0], 1 / (1 - rate), rtol=1e-4)
 
 
-def test_dropout_is_a_function_of_seed_and_place_and_neighbours_are_independent():
+def test_dropout_is_a_function_of_seed_and_index_and_neighbours_are_independent():
     values, seed = tf.ones([100_000]), tf.constant([1, 2], tf.int64)
-    first, again, elsewhere = (dropout(values, 0.5, seed, place).numpy() for place in (0, 0, 1))
-    assert (first == again).all() and 0.45 < np.mean(first == elsewhere) < 0.55
+    first, again, other = (dropout(values, 0.5, seed, index).numpy() for index in (0, 0, 1))
+    assert (first == again).all() and 0.45 < np.mean(first == other) < 0.55
     for distance in (1, 2, 3, 4, 8, 16):
         assert abs(np.corrcoef(first[distance:], first[:-distance])[0, 1]) < 0.015
 
@@ -44,8 +44,8 @@ def test_the_layer_norm_is_that_of_keras(epsilon):
             tape.watch(values)
             total = tf.reduce_sum(layer(values) ** 3)
         results.append([layer(values), *tape.gradient(total, [values, layer.gamma.value, layer.beta.value])])
-    for mine, other in zip(*results, strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=2e-3)
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-3)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -54,18 +54,18 @@ def test_attention_has_the_values_and_gradients_of_the_plain_formula(rate):
     shapes = [(3, 2, 4, 5), (3, 2, 6, 5), (3, 2, 6, 5)]
     inputs = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
     is_visible = tf.constant(random.random((3, 4, 6)) < 0.6)
-    hidden, seed = hidden_keys(is_visible, tf.float32), tf.constant([1, 2], tf.int64)
+    mask_bias, seed = attention_mask_bias(is_visible, tf.float32), tf.constant([1, 2], tf.int64)
 
     def plain(queries, keys, values):
         products = tf.einsum("bhqd,bhkd->bhqk", queries, keys) / np.sqrt(5)
         weights = tf.nn.softmax(tf.where(is_visible[:, None], products, -1e30), axis=-1)
         if rate:
-            is_kept, scale = kept_values(tf.constant([3, 2, 4, 6]), rate, seed, 7)
+            is_kept, scale = dropout_mask(tf.constant([3, 2, 4, 6]), rate, seed, 7)
             weights *= scale * tf.cast(is_kept, tf.float32)
         return tf.einsum("bhqk,bhkd->bhqd", weights, values)
 
     results = []
-    for formula in (plain, lambda *inputs: attend(*inputs, hidden, rate, seed, 7)):
+    for formula in (plain, lambda *inputs: attend(*inputs, mask_bias, rate, seed, 7)):
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             found = formula(*inputs)
@@ -80,8 +80,10 @@ def test_attention_has_the_values_and_gradients_of_the_plain_formula(rate):
     [
         SASRec(max_length=9, embedding_dim=8, num_heads=2),
         SASRec(max_length=9, embedding_dim=8, num_blocks=1),
-        BERT4Rec(9, 8, 2, 2, 16, is_padding_attended=False),
-        BERT4Rec(9, 8, 1, 2, 16),
+        BERT4Rec(
+            max_length=9, embedding_dim=8, num_layers=2, num_heads=2, feed_forward_dim=16, is_padding_attended=False
+        ),
+        BERT4Rec(max_length=9, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16),
     ],
 )
 def test_the_last_state_alone_is_the_last_of_all_states(model):

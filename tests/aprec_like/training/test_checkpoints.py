@@ -27,93 +27,93 @@ def state(epoch, step=0, best=None):
     return {"epoch": epoch, "step": step, "best_weights": best}
 
 
-class Said(list):
+class Messages(list):
     __call__ = list.append
 
 
 @pytest.fixture
-def said():
-    return Said()
+def messages():
+    return Messages()
 
 
 @pytest.fixture
-def checkpoints(tmp_path, said):
-    return Checkpoints(tmp_path / "checkpoint", FINGERPRINT, said)
+def checkpoints(tmp_path, messages):
+    return Checkpoints(tmp_path / "checkpoint", FINGERPRINT, messages)
 
 
 def values(saved):
     found = variables(0)
     saved.restore(found)
-    return saved.facts["epoch"], float(found["weights/0000"][2, 1]), int(found["optimizer/0000"]) - 2**53
+    return saved.state["epoch"], float(found["weights/0000"][2, 1]), int(found["optimizer/0000"]) - 2**53
 
 
 def files(checkpoints, kind):
     return sorted(path for path in checkpoints.folder.iterdir() if path.name.startswith(kind))
 
 
-def test_what_was_saved_last_comes_back_exactly(checkpoints, said):
+def test_what_was_saved_last_comes_back_exactly(checkpoints, messages):
     assert checkpoints.load() is None
     for epoch in (1, 2, 3):
         checkpoints.save(state(epoch), variables(epoch))
     assert values(checkpoints.load()) == (3, 3.0, 3)
     assert len(files(checkpoints, "state")) == 2
-    assert said == []
+    assert messages == []
 
 
 def test_steps_within_an_epoch_are_newer_than_its_beginning(checkpoints):
-    for place in ((9, 0), (10, 0), (10, 99), (10, 1_000_000)):
-        checkpoints.save(state(*place), variables(place[1]))
-    assert checkpoints.load().facts["step"] == 1_000_000
+    for epoch, step in ((9, 0), (10, 0), (10, 99), (10, 1_000_000)):
+        checkpoints.save(state(epoch, step), variables(step))
+    assert checkpoints.load().state["step"] == 1_000_000
 
 
 DAMAGES = {
     "truncated": lambda data: data[: len(data) // 2],
     "emptied": lambda data: b"",
     "bit flipped in an array": lambda data: flipped(data, data.index(np.float32(2).tobytes() * 3)),
-    "bit flipped in the facts": lambda data: flipped(data, data.index(b'"epoch": 2')),
+    "bit flipped in the metadata": lambda data: flipped(data, data.index(b'"epoch": 2')),
     "bit flipped at the end": lambda data: flipped(data, len(data) - 1),
     "appended": lambda data: data + b"x",
 }
 
 
-def flipped(data, place):
-    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+def flipped(data, index):
+    return data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(checkpoints, said, damage):
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(checkpoints, messages, damage):
     for epoch in (1, 2):
         checkpoints.save(state(epoch), variables(epoch))
     newest = files(checkpoints, "state")[-1]
     newest.write_bytes(DAMAGES[damage](newest.read_bytes()))
     assert values(checkpoints.load()) == (1, 1.0, 1)
-    assert len(said) == 1 and "damaged" in said[0] and newest.name in said[0]
-    # What is saved from here on takes the place of the damaged one, though its epoch was later.
+    assert len(messages) == 1 and "damaged" in messages[0] and newest.name in messages[0]
+    # The next save replaces the damaged one, though that was of a later epoch.
     checkpoints.save(state(1, 5), variables(5))
     assert values(checkpoints.load()) == (1, 5.0, 5)
 
 
-def test_when_all_are_damaged_training_starts_anew_and_that_is_said(checkpoints, said):
+def test_when_all_are_damaged_training_starts_from_the_beginning_and_logs_it(checkpoints, messages):
     for epoch in (1, 2):
         checkpoints.save(state(epoch), variables(epoch))
     for path in files(checkpoints, "state"):
         path.write_bytes(b"")
     assert checkpoints.load() is None
-    assert "starts anew" in said[-1] and len(said) == 3
+    assert "starts from the beginning" in messages[-1] and len(messages) == 3
     assert not has_checkpoint(checkpoints.folder)
 
 
-def test_a_checkpoint_of_other_settings_is_not_used_and_that_is_said(checkpoints, said):
+def test_a_checkpoint_of_other_settings_is_not_used_and_logged(checkpoints, messages):
     checkpoints.save(state(1), variables(1))
-    assert Checkpoints(checkpoints.folder, FINGERPRINT | {"seed": 2}, said).load() is None
-    assert "other settings" in said[0]
+    assert Checkpoints(checkpoints.folder, FINGERPRINT | {"seed": 2}, messages).load() is None
+    assert "other settings" in messages[0]
 
 
-def test_a_checkpoint_of_another_format_is_not_used(checkpoints, said, monkeypatch):
+def test_a_checkpoint_of_another_format_is_not_used(checkpoints, messages, monkeypatch):
     checkpoints.save(state(1), variables(1))
     monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
     assert checkpoints.load() is None
-    assert "other settings" in said[0]
+    assert "other settings" in messages[0]
 
 
 def test_best_weights_stay_as_long_as_a_kept_state_refers_to_them(checkpoints):
@@ -131,14 +131,14 @@ def test_best_weights_stay_as_long_as_a_kept_state_refers_to_them(checkpoints):
     assert float(weights["weights/0000"][0, 0]) == 4.0
 
 
-def test_best_weights_between_two_states_do_not_pile_up(checkpoints):
+def test_best_weights_between_two_states_do_not_accumulate(checkpoints):
     first = checkpoints.save_best(1, variables(1))
     checkpoints.save(state(2, best=first), variables(1))
     names = [checkpoints.save_best(epoch, variables(epoch)) for epoch in (2, 3, 4)]
     assert [path.name for path in files(checkpoints, "best")] == [first, names[-1]]
 
 
-def test_a_training_that_nobody_resumes_keeps_the_best_weights_alone(tmp_path):
+def test_a_training_without_a_fingerprint_saves_only_the_best_weights(tmp_path):
     checkpoints = Checkpoints(tmp_path, None)
     names = [checkpoints.save_best(epoch, variables(epoch)) for epoch in (1, 2)]
     checkpoints.save(state(3, best=names[-1]), variables(3))
@@ -146,15 +146,15 @@ def test_a_training_that_nobody_resumes_keeps_the_best_weights_alone(tmp_path):
     assert checkpoints.load() is None
 
 
-def test_a_state_whose_best_weights_are_damaged_is_not_used(checkpoints, said):
+def test_a_state_whose_best_weights_are_damaged_is_not_used(checkpoints, messages):
     weights = {"weights/0000": variables(1)["weights/0000"]}
     checkpoints.save(state(2, best=checkpoints.save_best(1, weights)), variables(1))
     weights["weights/0000"].assign(tf.ones([3, 2]) * 2)
     second = checkpoints.save_best(2, weights)
     checkpoints.save(state(3, best=second), variables(2))
     (checkpoints.folder / second).write_bytes(b"")
-    assert checkpoints.load().facts["epoch"] == 2
-    assert second in said[0]
+    assert checkpoints.load().state["epoch"] == 2
+    assert second in messages[0]
     with pytest.raises(InputError, match="damaged"):
         checkpoints.restore_best(second, weights)
 
@@ -162,13 +162,13 @@ def test_a_state_whose_best_weights_are_damaged_is_not_used(checkpoints, said):
 def test_other_arrays_or_shapes_are_refused(checkpoints):
     checkpoints.save(state(1), variables(1))
     saved = checkpoints.load()
-    with pytest.raises(InputError, match="other arrays"):
+    with pytest.raises(InputError, match="arrays are not those of this model"):
         saved.restore({"weights/0000": tf.Variable(np.zeros([3, 2], np.float32))})
     with pytest.raises(InputError, match="another shape"):
         saved.restore(variables(0) | {"weights/0000": tf.Variable(np.zeros([4, 2], np.float32))})
 
 
-def test_a_save_that_fails_leaves_the_earlier_ones_and_no_rest(checkpoints, monkeypatch):
+def test_a_failed_save_leaves_the_earlier_ones_and_no_part_file(checkpoints, monkeypatch):
     checkpoints.save(state(1), variables(1))
     before = sorted(path.name for path in checkpoints.folder.iterdir())
 
@@ -182,23 +182,23 @@ def test_a_save_that_fails_leaves_the_earlier_ones_and_no_rest(checkpoints, monk
     assert values(checkpoints.load()) == (1, 1.0, 1)
 
 
-def test_parts_of_a_killed_save_are_cleared_away(checkpoints):
+def test_part_files_of_a_killed_save_are_removed(checkpoints):
     checkpoints.save(state(1), variables(1))
     (checkpoints.folder / ".part-abc-state-000002-000000.npz").write_bytes(b"half")
-    assert checkpoints.load().facts["epoch"] == 1
+    assert checkpoints.load().state["epoch"] == 1
     assert len(list(checkpoints.folder.iterdir())) == 1
 
 
 def test_removing_checkpoints_leaves_other_files_alone(checkpoints):
     checkpoints.save(state(1), variables(1))
     checkpoints.save_best(1, variables(1))
-    (checkpoints.folder / "best.weights.h5").write_bytes(b"theirs")
+    (checkpoints.folder / "best.weights.h5").write_bytes(b"weights")
     remove_checkpoints(checkpoints.folder)
     assert [path.name for path in checkpoints.folder.iterdir()] == ["best.weights.h5"]
 
 
 def test_arrays_are_written_one_at_a_time(checkpoints, monkeypatch):
-    """A variable is asked for its values only when those before it are in the file."""
+    """A variable is read only when those before it are in the file."""
     order = []
 
     class Watched:
@@ -220,8 +220,8 @@ def test_arrays_are_written_one_at_a_time(checkpoints, monkeypatch):
 
 
 @pytest.mark.parametrize("shape", [(), (0, 5), (4,), (5,), (7, 3), (2, 9), (3, 2, 2)])
-def test_a_large_array_is_written_in_pieces_as_numpy_writes_the_whole(checkpoints, monkeypatch, shape):
-    monkeypatch.setattr(module, "PIECE_NUMBERS", 4)
+def test_a_large_array_is_written_in_chunks_as_numpy_writes_the_whole(checkpoints, monkeypatch, shape):
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 4)
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     checkpoints.save(state(1), {"a": tf.Variable(values), "b": keras.Variable(values)})
     expected = io.BytesIO()
@@ -230,8 +230,8 @@ def test_a_large_array_is_written_in_pieces_as_numpy_writes_the_whole(checkpoint
         assert archive.read("a.npy") == archive.read("b.npy") == expected.getvalue()
 
 
-def test_no_more_than_a_piece_of_an_array_is_copied_at_once(checkpoints, monkeypatch):
-    monkeypatch.setattr(module, "PIECE_NUMBERS", 6)
+def test_no_more_than_a_chunk_of_an_array_is_copied_at_once(checkpoints, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 6)
     copied = []
 
     class Watched:
@@ -242,7 +242,7 @@ def test_no_more_than_a_piece_of_an_array_is_copied_at_once(checkpoints, monkeyp
             return copied[-1]
 
     checkpoints.save(state(1), {"a": Watched()})
-    assert [piece.size for piece in copied] == [6, 6, 6, 3]
+    assert [chunk.size for chunk in copied] == [6, 6, 6, 3]
 
 
 def test_numpy_reads_a_checkpoint_without_pickle(checkpoints):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import Batch, BatchSettings, Piece, make_batches
+from aprec_like.batches import Batch, BatchSettings, LengthBucket, make_batches
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.losses import chunked_sampled as logits
 from aprec_like.models import BERT4Rec, SASRec
@@ -17,11 +17,13 @@ def small_network(num_items=12):
 
 
 def batch_of(items, targets):
-    """A batch of static shape: one piece, PADDING where there is no target."""
+    """A batch of static shape: one bucket, PADDING where there is no target."""
     users, length = tf.range(len(items), dtype=tf.int64), len(items[0])
     flat = tf.constant(targets, tf.int32)
-    places = tf.range(flat.shape[0] * length, dtype=tf.int64)
-    return Batch((Piece(users, tf.constant(items)),), tf.repeat(users, length), tf.reshape(flat, [-1]), places)
+    positions = tf.range(flat.shape[0] * length, dtype=tf.int64)
+    return Batch(
+        (LengthBucket(users, tf.constant(items)),), tf.repeat(users, length), tf.reshape(flat, [-1]), positions
+    )
 
 
 def loss_of(network, loss, batch, seed=(1, 2), negatives=None):
@@ -52,7 +54,7 @@ def test_losses_in_chunks_have_the_values_and_gradients_of_the_plain_formula(mon
         # How many targets there are is known only in the graph, as in training, or before, as for XLA.
         if kind == "open":
             inputs = tf.compat.v1.placeholder_with_default(inputs, [None, 4])
-        return logits.own_losses(loss, inputs, tf.convert_to_tensor(table), candidates, weights, 50, offset)
+        return logits.sampled_loss_sum(loss, inputs, tf.convert_to_tensor(table), candidates, weights, 50, offset)
 
     results = []
     for formula in (plain, tf.function(chunked, jit_compile=kind == "compiled")):
@@ -78,7 +80,7 @@ def test_gradients_have_the_same_bits_every_time(monkeypatch, limit):
             tape.watch(inputs)
             rows = tf.convert_to_tensor(table)
             weights = tf.ones(tf.shape(inputs)[:1])
-            value = logits.own_losses(GBCE(128, 0.5), inputs, rows, candidates, weights, 2000)
+            value = logits.sampled_loss_sum(GBCE(128, 0.5), inputs, rows, candidates, weights, 2000)
         return tape.gradient(value, [inputs, table])
 
     first = gradients(states, candidates)
@@ -94,15 +96,16 @@ LENGTHS = [1, 2, 3, 5, 8, 9, 17, 20, 30, 40, 55, 60, 4, 6, 7, 33]
     ("loss", "is_bert"), [(GBCE(6, 0.75), False), (GBCE(6, 0.75), True), (BCE(1), False), (Softmax(), True)]
 )
 def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
-    """Same batch, same negatives, no dropout: pieces, real positions and chunks change nothing."""
+    """Same batch, same negatives, no dropout: buckets, real positions and chunks change nothing."""
     random = np.random.default_rng(0)
     train = interactions_from([random.integers(30, size=length + 1).tolist() for length in LENGTHS], 30)
-    bert = BERT4Rec(32, 8, 2, 2, 16, 0.0, is_padding_attended=False, has_head=True)
-    model = bert if is_bert else SASRec(max_length=32, embedding_dim=8, dropout_rate=0.0)
+    sizes = {"max_length": 32, "embedding_dim": 8, "dropout_rate": 0.0}
+    bert = BERT4Rec(**sizes, num_layers=2, num_heads=2, feed_forward_dim=16, is_padding_attended=False, has_head=True)
+    model = bert if is_bert else SASRec(**sizes)
     network = model.build(30, logit_bias=None if isinstance(loss, Softmax) else -1.0)
     network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
-    batch = next(iter(make_batches(train, model.examples(), BatchSettings(16, 256, num_pieces=4), seed=1)))
-    assert len({piece.inputs.shape[1] for piece in batch.pieces}) > 1
+    batch = next(iter(make_batches(train, model.examples(), BatchSettings(16, 256, num_buckets=4), seed=1)))
+    assert len({bucket.inputs.shape[1] for bucket in batch.buckets}) > 1
     seed = tf.constant([3, 4], tf.int64)
     weights = [variable.value for variable in network.trainable_variables]
     with tf.GradientTape() as tape:

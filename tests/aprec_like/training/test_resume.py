@@ -1,4 +1,4 @@
-"""A training that is cut off and started again ends with the same bits as one that was not."""
+"""A training that is interrupted and resumed ends with the same bits as one that was not."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ CASES = {
     ),
 }
 QUICK = Trained(MatrixFactorisation(8), BPR(1), replace(SHORT, batch_size=128))
-"""A model that is traced in no time, with validation and best weights."""
+"""A model that is fast to trace, with validation and best weights."""
 
 
 @pytest.fixture
@@ -42,29 +42,29 @@ def split(circle):
     return LeaveOneOut(num_validation_users=50).split(circle)
 
 
-class LostError(Exception):
-    """The process is gone, without a chance to save."""
+class KilledError(Exception):
+    """Stands for a killed process: training ends without saving."""
 
 
 def outcome_of(trained, split, **control):
     return train(trained, split, seed=1, control=TrainingControl(**control))
 
 
-def facts(outcome):
-    """Everything about an outcome that must not depend on interruptions."""
+def history_of(outcome):
+    """What must not depend on interruptions: all of the history but seconds."""
     rows = [(record.epoch, record.loss, record.validation, record.is_best) for record in outcome.history]
     return rows, outcome.stopped_by
 
 
 def assert_same(outcome, expected):
-    assert facts(outcome) == facts(expected)
+    assert history_of(outcome) == history_of(expected)
     pairs = zip(outcome.scorer.network.get_weights(), expected.scorer.network.get_weights(), strict=True)
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, theirs)
 
 
 STOPS = (4, 3)
-"""How often a training asks whether to stop before it is told so: after step 4, then while epoch 1 is validated."""
+"""Numbers of the call of `is_stopping` that returns True: after step 4, then while epoch 1 is validated."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,30 +77,30 @@ def test_a_training_stopped_twice_ends_with_the_same_weights(name, split, tmp_pa
         with pytest.raises(StoppedError):
             outcome_of(CASES[name], split, **options, is_stopping=lambda asked=asked, stop=stop: next(asked) >= stop)
     outcome = outcome_of(CASES[name], split, checkpoints=Checkpoints(tmp_path, {"name": name}, lines.append))
-    assert lines[0] == "goes on from epoch 1, step 4"
-    assert lines[1] == ("goes on from epoch 2, step 3" if name == "MF-BPR" else "goes on from epoch 1, step 6")
+    assert lines[0] == "resumes from epoch 1, step 4"
+    assert lines[1] == ("resumes from epoch 2, step 3" if name == "MF-BPR" else "resumes from epoch 1, step 6")
     assert_same(outcome, expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_training_that_was_killed_goes_on_from_its_last_save(seed, split, tmp_path, monkeypatch):
+def test_a_training_that_was_killed_resumes_from_its_last_save(seed, split, tmp_path, monkeypatch):
     monkeypatch.setattr(epoch_loop, "STEPS_BETWEEN_LOSS_READS", 1)
     expected = outcome_of(QUICK, split)
     random = np.random.default_rng(seed)
-    places = []
+    steps_done = []
     for seconds in (math.inf, 0.0, math.inf):  # saved between epochs only, or after every step
         monkeypatch.setattr(epoch_loop, "SECONDS_BETWEEN_SAVES", seconds)
-        left = iter(range(random.integers(2, 7)))
+        steps_left = iter(range(random.integers(2, 7)))
 
-        def die(progress, left=left):
-            places.append((progress.epoch, progress.step))
-            if next(left, None) is None:
-                raise LostError
+        def die(progress, steps_left=steps_left):
+            steps_done.append((progress.epoch, progress.step))
+            if next(steps_left, None) is None:
+                raise KilledError
 
-        with pytest.raises(LostError):
+        with pytest.raises(KilledError):
             outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}), on_step=die)
     assert_same(outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {})), expected)
-    assert len(set(places)) < len(places)  # some steps were done twice
+    assert len(set(steps_done)) < len(steps_done)  # some steps were done twice
 
 
 def test_a_kill_while_saving_leaves_the_save_before_it(split, tmp_path, monkeypatch):
@@ -109,17 +109,17 @@ def test_a_kill_while_saving_leaves_the_save_before_it(split, tmp_path, monkeypa
 
     def die(part, path):
         if next(moved) == 3:
-            raise LostError
+            raise KilledError
         part.replace(path)
 
     monkeypatch.setattr("aprec_like.training.checkpoints.move_into_place", die)
-    with pytest.raises(LostError):
+    with pytest.raises(KilledError):
         outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}))
     monkeypatch.undo()
     assert_same(outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {})), expected)
 
 
-def test_a_training_that_was_over_is_not_repeated(split, tmp_path):
+def test_a_finished_training_is_not_repeated(split, tmp_path):
     expected = outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}))
 
     def fail(progress):
@@ -128,7 +128,7 @@ def test_a_training_that_was_over_is_not_repeated(split, tmp_path):
     lines = []
     outcome = outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}, lines.append), on_step=fail)
     assert_same(outcome, expected)
-    assert lines == ["was trained already: 3 epochs"]
+    assert lines == ["is already trained: 3 epochs"]
 
 
 def test_the_time_limit_counts_the_time_before_a_stop(split, tmp_path):
@@ -137,9 +137,9 @@ def test_the_time_limit_counts_the_time_before_a_stop(split, tmp_path):
     with pytest.raises(StoppedError):
         outcome_of(trained, split, checkpoints=Checkpoints(tmp_path, {}), is_stopping=lambda: True)
     saved = Checkpoints(tmp_path, {}).load()
-    assert saved.facts["step"] == 1 and saved.facts["seconds"] > 0
+    assert saved.state["step"] == 1 and saved.state["seconds"] > 0
     checkpoints = Checkpoints(tmp_path, {})
-    checkpoints.save(saved.facts | {"step": 2, "seconds": 3600.0}, _variables_of(saved))
+    checkpoints.save(saved.state | {"step": 2, "seconds": 3600.0}, _variables_of(saved))
     outcome = outcome_of(trained, split, checkpoints=Checkpoints(tmp_path, {}), time_limit=3600.0)
     assert outcome.stopped_by == "time_limit" and len(outcome.history) == 1
     assert outcome.history[0].seconds > 3600 and outcome.seconds_before == 3600
@@ -157,11 +157,11 @@ def test_a_loss_that_is_not_finite_is_not_saved(split, tmp_path, monkeypatch):
     trained = replace(QUICK, training=replace(QUICK.training, optimizer=Adam(learning_rate=1e30)))
     with pytest.raises(NotFiniteError):
         outcome_of(trained, split, checkpoints=Checkpoints(tmp_path, {}))
-    assert math.isfinite(Checkpoints(tmp_path, {}).load().facts["loss_total"])
+    assert math.isfinite(Checkpoints(tmp_path, {}).load().state["loss_total"])
 
 
 def test_the_best_weights_are_on_disk_and_not_in_memory(split, tmp_path, monkeypatch):
-    """Whatever happens to the file of the best weights happens to the outcome."""
+    """They are read from their file at the end of training."""
     read = []
     restore = Checkpoints.restore_best
     monkeypatch.setattr(
@@ -171,19 +171,19 @@ def test_the_best_weights_are_on_disk_and_not_in_memory(split, tmp_path, monkeyp
     assert read == [path.name for path in tmp_path.glob("best-*") if f"-{outcome.best.epoch:06}." in path.name]
 
 
-def test_saves_that_take_long_are_made_less_often(split, tmp_path, monkeypatch):
-    """A save of 20 seconds waits for 1,000."""
+def test_slow_saves_are_made_less_often(split, tmp_path, monkeypatch):
+    """After a save of 20 seconds the next is due 1,000 seconds later."""
     saves = []
     monkeypatch.setattr(Checkpoints, "save", lambda self, state, variables: saves.append(state["epoch"]))
     outcome_of(QUICK, split, checkpoints=Checkpoints(tmp_path, {}))
     assert saves == [2, 3, 4]
     clock = itertools.count(0.0, 10.0)
     monkeypatch.setattr(epoch_loop.time, "monotonic", lambda: next(clock))
-    here = epoch_loop.EpochLoop(TrainingControl(), Checkpoints(tmp_path, {}))
-    here.save()
-    assert here._save_seconds == 20.0  # the clock was asked in between
+    loop = epoch_loop.EpochLoop(TrainingControl(), Checkpoints(tmp_path, {}))
+    loop.save()
+    assert loop._save_seconds == 20.0  # the clock was asked in between
     asked = itertools.count(1)
-    while not here.is_save_due(0.0):
+    while not loop.is_save_due(0.0):
         next(asked)
     assert next(asked) == 20.0 / epoch_loop.MAX_SHARE_OF_SAVES / 10.0
 

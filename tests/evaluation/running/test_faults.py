@@ -157,17 +157,17 @@ def test_killed_and_interrupted_runs_resume_to_the_same_bytes(expected, tmp_path
 
     # Killed once more, the last model is marked in the table, and the exit code is 1.
     process = run.start(*options)
-    wait_until(process, lambda: "goes on from epoch" in run.log("BERT4Rec"))
+    wait_until(process, lambda: "resumes from epoch" in run.log("BERT4Rec"))
     os.kill(run.status("BERT4Rec")["pid"], signal.SIGKILL)
     process.communicate()
     assert process.returncode == 1
     assert "BERT4Rec, seed 1: failed: killed by signal 9" in (run.folder / "faults/table.md").read_text()
 
     said = run.finish(*options)
-    assert "SASRec, seed 1: finished on" in said and "BERT4Rec: goes on from epoch" in said
+    assert "SASRec, seed 1: finished on" in said and "BERT4Rec: resumes from epoch" in said
     for name in MODELS:
         assert run.results(name) == expected.results(name), name
-        assert "goes on from epoch" in run.log(name)
+        assert "resumes from epoch" in run.log(name)
         assert [path.name for path in (run.model(name) / "checkpoint").iterdir()] == ["best.weights.h5"]
     assert not list(run.folder.rglob(".part-*"))
 
@@ -198,7 +198,7 @@ def test_a_run_killed_at_any_moment_gives_the_same_bytes(expected, tmp_path, nam
     run.finish(*options)
     assert run.results(name) == expected.results(name)
     if moment == "in the middle":
-        assert "goes on from epoch" in run.log(name)
+        assert "resumes from epoch" in run.log(name)
     if moment == "while ranking":
-        assert state == "finished" or "was trained already: 8 epochs" in run.log(name)
+        assert state == "finished" or "is already trained: 8 epochs" in run.log(name)
     assert not list(run.folder.rglob(".part-*"))
