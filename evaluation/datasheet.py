@@ -1,20 +1,28 @@
-"""What a dataset looks like: sizes, lengths, ties, popularity, and what training on it would take."""
+"""Description of a dataset: sizes, lengths, ties, popular items, and the memory that training on it needs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 
 from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, ParquetFile, Sizes, TextFile
+from aprec_like.datasets.columns import Columns
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
+from aprec_like.datasets.table_files import read_header
 from aprec_like.errors import InputError
 from aprec_like.filters import is_repeat
 from aprec_like.interactions import Interactions
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.splits import leave_one_out_leakage
+from aprec_like.training import Trained, Training
 from aprec_like.types import Array
+from evaluation.running.plan import predict_memory
 
-QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
+QUANTILES = {"least": 0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "most": 1}
 NUM_POPULAR = 5
 USUAL_NAMES = {
     "user": ("user", "user_id", "userId", "userid", "uid"),
@@ -22,39 +30,31 @@ USUAL_NAMES = {
     "timestamp": ("timestamp", "time", "ts"),
     "rating": ("rating", "ratings", "score"),
 }
+"""Column names that are recognised without an option."""
 
 
-def find_readings(name: str, data_dir: Path, columns: dict[str, str | None]) -> list[tuple[str, Interactions]]:
-    """Everything that a published name or a file can be read as: titles and interactions."""
-    if name in PUBLISHED:
-        return [(name, PUBLISHED[name].load(data_dir))]
-    path = Path(name)
-    if not path.is_file():
-        known = ", ".join(PUBLISHED)
-        raise InputError(f"{name} is neither a file nor one of {known}")
-    if path.name == ZIP_NAME:
-        mine = MovieLens1M().load(path.parent)
-        return [(f"{ZIP_NAME} as published", read_as_published(path)), ("MovieLens1M", mine)]
-    dataset = _dataset_of(path.absolute(), columns)
-    return [(path.name.removesuffix(".gz"), dataset.load(path.parent))]
+def describe_data(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> str:
+    """Return the datasheets of a published dataset or of a file, whose columns may be named."""
+    found = _load(name, data_dir, column_names)
+    return "\n\n".join(describe_interactions(title, interactions) for title, interactions in found.items())
 
 
 def describe_interactions(title: str, interactions: Interactions) -> str:
-    """The sheet of one dataset."""
+    """Return the datasheet of one dataset, as lines of text."""
     users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
-    occurrences = interactions.item_counts()
-    occurring = int(np.count_nonzero(occurrences))
-    repeats = int(is_repeat(interactions).sum())
+    item_counts = interactions.item_counts()
+    num_occurring = int(np.count_nonzero(item_counts))
+    num_repeats = int(is_repeat(interactions).sum())
     lines = {
         "users": f"{users:,}",
-        "items": f"{items:,}" + (f", of which {occurring:,} occur" if occurring < items else ""),
+        "items": f"{items:,}" + (f", of which {num_occurring:,} occur" if num_occurring < items else ""),
         "interactions": f"{count:,}",
-        "density": f"{(count - repeats) / (users * items):.4%}",
-        "per user": _spread(interactions.lengths),
-        "per item": _spread(occurrences),
-        "repeats": f"{repeats:,} interactions with an item that the user has had before ({repeats / count:.1%})",
+        "density": f"{(count - num_repeats) / (users * items):.4%}",
+        "per user": _quantiles(interactions.lengths),
+        "per item": _quantiles(item_counts),
+        "repeats": f"{num_repeats:,} repeated interactions of a user with an item ({num_repeats / count:.1%})",
         "time": _time(interactions),
-        "most popular": _popular(interactions, occurrences),
+        "most popular": _popular(interactions, item_counts),
         "memory": _memory(Sizes(users, items, count)),
         "LaTeX": latex_row(title, interactions),
     }
@@ -63,65 +63,70 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
 
 
 def latex_row(title: str, interactions: Interactions) -> str:
-    """A row of a paper's dataset table: name, users, items, interactions, mean length, density."""
+    """Return a row of a LaTeX table of datasets: name, users, items, interactions, mean length, density."""
     escaped = title.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%")
     users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
     density = f"{count / (users * items):.2%}".replace("%", r"\%")
     return rf"{escaped} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {density} \\"
 
 
-def _dataset_of(path: Path, columns: dict[str, str | None]) -> Dataset:
-    """The dataset that reads a file with this ending."""
-    ending = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if ending == "inter":
-        return AtomicFile(str(path))
-    if ending in ("csv", "tsv"):
-        separator = "\t" if ending == "tsv" else ","
-        return CSVFile(str(path), **_named(path, columns, separator), separator=separator)  # type: ignore[arg-type]
-    if ending == "parquet":
-        import pyarrow.parquet
+def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> dict[str, Interactions]:
+    """Load all datasets that a published name or a file stands for, by title."""
+    if name in PUBLISHED:
+        return {name: PUBLISHED[name].load(data_dir)}
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(f"{name} is neither a file nor one of {', '.join(PUBLISHED)}")
+    if path.name == ZIP_NAME:
+        return {f"{ZIP_NAME} as published": read_as_published(path), "MovieLens1M": MovieLens1M().load(path.parent)}
+    return {path.name.removesuffix(".gz"): _dataset(path.absolute(), column_names).load(path.parent)}
 
+
+def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
+    """Return the dataset that reads a file, by the extension of its name."""
+    extension = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if extension == "inter":
+        return AtomicFile(str(path))
+    if extension in ("csv", "tsv"):
+        separator = "\t" if extension == "tsv" else ","
+        columns = _find_columns(path, column_names, read_header(path, separator))
+        return CSVFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating, separator=separator)
+    if extension == "parquet":
         try:
-            names = pyarrow.parquet.read_schema(path).names
+            header = pyarrow.parquet.read_schema(path).names
         except (OSError, ValueError) as error:
             raise InputError(f"{path}: is not a Parquet file, or damaged: {error}") from error
-        return ParquetFile(str(path), **_guessed(path, columns, names))  # type: ignore[arg-type]
+        columns = _find_columns(path, column_names, header)
+        return ParquetFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
     return TextFile(str(path))
 
 
-def _named(path: Path, columns: dict[str, str | None], separator: str) -> dict[str, str | None]:
-    from aprec_like.datasets.table_files import read_header
-
-    return _guessed(path, columns, read_header(path, separator))
-
-
-def _guessed(path: Path, columns: dict[str, str | None], names: list[str]) -> dict[str, str | None]:
-    """The columns that the user named, else those of a usual name."""
-    guessed = {
-        purpose: columns.get(purpose) or next((name for name in usual if name in names), None)
+def _find_columns(path: Path, column_names: Mapping[str, str | None], header: list[str]) -> Columns:
+    """Return the columns that the user named, else those with usual names; raises `InputError` without ids."""
+    user, item, timestamp, rating = (
+        column_names.get(purpose) or next((name for name in usual if name in header), None)
         for purpose, usual in USUAL_NAMES.items()
-    }
-    for purpose in ("user", "item"):
-        if guessed[purpose] is None:
-            raise InputError(f"{path}: say which column holds the {purpose}s: --{purpose} NAME, of {', '.join(names)}")
-    return guessed
-
-
-def _spread(counts: Array) -> str:
-    values = np.quantile(counts, QUANTILES, method="nearest")
-    names = ("least", "25 %", "median", "75 %", "95 %", "most")
-    return ", ".join(f"{name} {int(value):,}" for name, value in zip(names, values, strict=True)) + (
-        f", mean {counts.mean():,.1f}"
     )
+    for purpose, column in (("user", user), ("item", item)):
+        if column is None:
+            raise InputError(f"{path}: say which column has the {purpose}s: --{purpose} NAME, of {', '.join(header)}")
+    return Columns(str(user), str(item), timestamp, rating)
+
+
+def _quantiles(counts: Array) -> str:
+    values = np.quantile(counts, list(QUANTILES.values()), method="nearest")
+    texts = [f"{name} {int(value):,}" for name, value in zip(QUANTILES, values, strict=True)]
+    return ", ".join([*texts, f"mean {counts.mean():,.1f}"])
 
 
 def _time(interactions: Interactions) -> str:
-    ties, leakage = interactions.tied_share(), leave_one_out_leakage(interactions)
-    if ties is None or interactions.timestamps is None:
-        return "no timestamps: the order of the file counts"
+    """Return first and last day, share of ties, and the leakage of leave-one-out."""
+    tied_share, leakage = interactions.tied_share(), leave_one_out_leakage(interactions)
     timestamps = interactions.timestamps
-    days = [str(np.datetime64(int(moment), "s"))[:10] for moment in (timestamps.min(), timestamps.max())]
-    text = f"{days[0]} to {days[1]}; {ties:.1%} of neighbouring interactions of a user share their timestamp"
+    if tied_share is None or timestamps is None:
+        return "no timestamps: the interactions of a user have the order of the file"
+    days = [str(np.datetime64(int(time), "s"))[:10] for time in (timestamps.min(), timestamps.max())]
+    text = f"{days[0]} to {days[1]}; {tied_share:.1%} of consecutive interactions of a user have equal timestamps"
     if leakage:
         text += (
             f"; under leave-one-out {leakage.mean_share_after:.1%} of the training interactions are later than a test "
@@ -130,25 +135,20 @@ def _time(interactions: Interactions) -> str:
     return text
 
 
-def _popular(interactions: Interactions, counts: Array) -> str:
-    top = np.argsort(-counts, kind="stable")[:NUM_POPULAR]
+def _popular(interactions: Interactions, item_counts: Array) -> str:
+    """Return the most popular items with their number of interactions, and titles where known."""
+    top = np.argsort(-item_counts, kind="stable")[:NUM_POPULAR]
     titles = interactions.item_columns.get("title")
     names = [f"{interactions.item_ids[item]}" + ("" if titles is None else f" {titles[item]}") for item in top]
-    return "; ".join(f"{name} ({counts[item]:,})" for name, item in zip(names, top, strict=True))
+    return "; ".join(f"{name} ({item_counts[item]:,})" for name, item in zip(names, top, strict=True))
 
 
 def _memory(sizes: Sizes) -> str:
-    """What a training step would need at the paper's settings."""
-    from aprec_like.losses import GBCE, Softmax
-    from aprec_like.models import BERT4Rec, SASRec
-    from aprec_like.recipe import Trained
-    from aprec_like.training.settings import Training
-    from evaluation.running.plan import predict_memory
-
-    paper = {
+    """Return the predicted memory of a training step with the settings of the gSASRec paper."""
+    models = {
         "gSASRec": Trained(SASRec(), GBCE(num_negatives=256, calibration=0.75), Training(batch_size=128)),
         "SASRec-Softmax": Trained(SASRec(), Softmax(), Training(batch_size=64)),
         "BERT4Rec": Trained(BERT4Rec(), Softmax(), Training(batch_size=128)),
     }
-    needs = [f"{name} {predict_memory(trained, sizes) / 2**30:.1f} GiB" for name, trained in paper.items()]
+    needs = [f"{name} {predict_memory(trained, sizes) / 2**30:.1f} GiB" for name, trained in models.items()]
     return "about " + ", ".join(needs) + " at the paper's settings, beside TensorFlow"

@@ -24,7 +24,10 @@ LEVELS = (
     ("evaluation/figures",),
     ("evaluation/page",),
     ("evaluation/running", "evaluation/benchmarking"),
-    ("evaluation: benchmark compare data datasheet parity parity_vectors recommend recommendations report run",),
+    (
+        "evaluation: benchmark compare data datasheet parity parity_vectors published_datasets",
+        "evaluation: recommend recommendations report run",
+    ),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""
 
@@ -132,6 +135,19 @@ import importlib, sys
 for module in {sorted({*modules} - {"evaluation.analysis.truth"})!r} + ["evaluation.compare", "evaluation.report"]:
     importlib.import_module(module)
     assert "tensorflow" not in sys.modules and "keras" not in sys.modules, module
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_losses_and_negatives_are_imported_without_tensorflow_and_compute_with_it():
+    code = """
+import sys
+import aprec_like.losses, aprec_like.negatives, aprec_like.recipe_classes
+assert "tensorflow" not in sys.modules and "keras" not in sys.modules
+from aprec_like.lazy_tensorflow import tf
+assert float(aprec_like.losses.BCE()(tf.zeros([]), tf.zeros([1]), 10)) > 0
+assert "tensorflow" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

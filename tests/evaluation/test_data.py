@@ -1,12 +1,14 @@
-"""The data command."""
+"""The commands `list`, `fetch` and `describe` of `evaluation.data`."""
 
 import pytest
 
+from aprec_like.datasets import movielens
 from evaluation import data
+from tests.aprec_like.datasets.small_movielens import write_zip
 
 FILES = {
     "circle.txt": ("1 1\n1 2\n2 1\n", "users         2"),
-    "table.csv": ("userId,movieId,timestamp\na,x,10\na,y,10\nb,x,5\n", "100.0% of neighbouring"),
+    "table.csv": ("userId,movieId,timestamp\na,x,10\na,y,10\nb,x,5\n", "100.0% of consecutive"),
     "table.tsv": ("user\titem\n1\t2\n", "interactions  1"),
     "ml.inter": ("user_id:token\titem_id:token\n1\t2\n1\t3\n", "items         2"),
 }
@@ -22,7 +24,7 @@ def command(monkeypatch, capfd, tmp_path):
     return call
 
 
-def test_list_shows_names_numbers_and_what_is_on_disk(command, tmp_path):
+def test_list_shows_names_sizes_and_which_are_on_disk(command, tmp_path):
     (tmp_path / "ml-1m.txt").write_text("")
     code, out, _ = command("list")
     rows = {line.split()[0]: line for line in out.splitlines()}
@@ -41,7 +43,7 @@ def test_a_file_is_described(command, tmp_path, name):
     assert r"\\" in out and "GiB" in out
 
 
-def test_columns_that_cannot_be_guessed_are_asked_for(command, tmp_path):
+def test_columns_with_unusual_names_must_be_named(command, tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text("who,what\na,x\n")
     code, _, err = command("describe", path)
@@ -57,14 +59,27 @@ def test_columns_that_cannot_be_guessed_are_asked_for(command, tmp_path):
         (("fetch", "Nothing"), "there is no dataset 'Nothing'"),
     ],
 )
-def test_wrong_names_end_in_one_line(command, arguments, message):
+def test_an_unknown_name_is_reported_in_one_line(command, arguments, message):
     code, _, err = command(*arguments)
     assert code == 2 and message in err
     assert err.startswith("error: ") and err.count("\n") == 1
 
 
-def test_random_bytes_end_in_one_line(command, tmp_path):
+def test_random_bytes_are_reported_in_one_line(command, tmp_path):
     for name in ("a.txt", "a.csv", "a.inter", "a.parquet", "a.txt.gz"):
         (tmp_path / name).write_bytes(bytes(range(256)) * 3)
         code, _, err = command("describe", tmp_path / name)
         assert code == 2 and err.startswith("error: ") and err.count("\n") == 1, (name, err)
+
+
+def test_ratings_and_titles_of_movielens_are_described_as_published_and_as_preprocessed(command, tmp_path, monkeypatch):
+    write_zip(tmp_path)
+    interactions = movielens.preprocess_as_sasrec(movielens.read_ratings(tmp_path / "ml-1m.zip"))
+    monkeypatch.setattr(movielens, "SEQUENCES_SHA256", interactions.digest())
+    code, out, err = command("describe", tmp_path / "ml-1m.zip")
+    assert code == 0, err
+    assert [line for line in out.splitlines() if line.startswith("  items ")] == [
+        "  items         3",
+        "  items         2",
+    ]
+    assert "2 Amélie (2001) (5)" in out and "1 Amélie (2001) (5)" in out

@@ -1,13 +1,13 @@
 """Preprocessing of MovieLens-1M on small data; the slow tests need the real files, which the project does not have."""
 
 import hashlib
-import zipfile
 
 import pytest
 
 from aprec_like.datasets import MovieLens1M, download, movielens
 from aprec_like.datasets.download import default_data_dir, find_file
 from aprec_like.errors import InputError
+from tests.aprec_like.datasets.small_movielens import write_zip
 
 # Printed by Python 2.7.18: [int(key) for key in d] after d[str(i)] = 1 for i in 1..40.
 PYTHON2_ORDER_OF_40 = [
@@ -22,17 +22,6 @@ def test_users_are_ordered_as_in_a_dict_of_python_2():
     assert movielens._python2_dict_order(range(1, 41)) == PYTHON2_ORDER_OF_40
     order = " ".join(map(str, movielens._python2_dict_order(range(1, 6041))))
     assert hashlib.sha256(order.encode()).hexdigest() == PYTHON2_ORDER_OF_6040_SHA256
-
-
-def write_zip(folder):
-    """Movies 1 and 2 have five ratings, movie 3 has four. Users are iterated in the order 1, 3, 2, 5, 4 by Python 2."""
-    ratings = [(user, movie, 5, 100 - movie if user == 1 else 7) for user in range(1, 6) for movie in (1, 2)]
-    ratings += [(user, 3, 4, 7) for user in range(1, 5)]
-    with zipfile.ZipFile(folder / "ml-1m.zip", "w") as archive:
-        archive.writestr("ml-1m/ratings.dat", "".join("::".join(map(str, rating)) + "\n" for rating in ratings))
-        archive.writestr(
-            "ml-1m/movies.dat", "1::Heat (1995)::Action\n2::Amélie (2001)::Romance\n3::X::Y\n".encode("latin-1")
-        )
 
 
 def test_preprocessing_drops_rare_movies_keeps_ties_and_renumbers(tmp_path):
