@@ -38,16 +38,3 @@ def test_the_command_prints_it(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.setattr("sys.argv", ["compare", str(run.path), "--ladder", "--metric", "NDCG@10", "--format", kind])
     assert compare.main() == 0
     assert "Best validation" in capsys.readouterr().out
-
-
-def test_two_runs_of_the_same_name_are_told_apart(tmp_path, monkeypatch, capsys):
-    for parent in ("a", "b"):
-        make_run(tmp_path / parent / "made")
-    runs = [str(tmp_path / parent / "made") for parent in ("a", "b")]
-    monkeypatch.setattr("sys.argv", ["compare", *runs, "--metric", "NDCG@10", "--format", "csv"])
-    assert compare.main() == 0
-    names = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
-    assert names == {f"{name} ({parent}/made)" for name in MIXED for parent in ("a", "b")}
-    monkeypatch.setattr("sys.argv", ["compare", runs[0], runs[0]])
-    assert compare.run_command(compare.main) == 2
-    assert "is named twice" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+from evaluation import compare
+from tests.evaluation.made_runs import MIXED, make_run
+
+
+def test_the_command_draws_and_prints_them_all(crossed_run, tmp_path, monkeypatch, capsys):
+    options = [
+        "--pairwise",
+        "--effects",
+        "--beyond-accuracy",
+        "--explain",
+        "BA",
+        "S1",
+        "--figures",
+        str(tmp_path / "f"),
+    ]
+    for kind in ("text", "markdown", "latex", "json"):
+        monkeypatch.setattr("sys.argv", ["compare", str(crossed_run.path), *options, "--format", kind])
+        assert compare.run_command(compare.main) == 0
+        assert "Coverage@10" in capsys.readouterr().out
+    figures = sorted(path.name for path in (tmp_path / "f").iterdir())
+    assert figures == ["crossed-pairwise-NDCG@10.pdf", "crossed-strata-NDCG@10.pdf"]
+    assert all((tmp_path / "f" / name).read_bytes().startswith(b"%PDF") for name in figures)
+
+
+def test_two_runs_of_the_same_name_are_told_apart(tmp_path, monkeypatch, capsys):
+    for parent in ("a", "b"):
+        make_run(tmp_path / parent / "made")
+    runs = [str(tmp_path / parent / "made") for parent in ("a", "b")]
+    monkeypatch.setattr("sys.argv", ["compare", *runs, "--metric", "NDCG@10", "--format", "csv"])
+    assert compare.main() == 0
+    names = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert names == {f"{name} ({parent}/made)" for name in MIXED for parent in ("a", "b")}
+    monkeypatch.setattr("sys.argv", ["compare", runs[0], runs[0]])
+    assert compare.run_command(compare.main) == 2
+    assert "is named twice" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from aprec_like.errors import InputError
+from evaluation.analysis.comparison import Rules, compare_models
+from evaluation.results.load import load_runs
+from evaluation.results.store import RunFolder
+from tests.evaluation.analysis.small_runs import SETTINGS, compare, other_run, write_values
+
+
+def test_the_comparator_is_the_best_and_stars_follow_the_corrected_p_value(run):
+    comparison = compare(run)
+    assert comparison.ranked("NDCG@10")[0] == "Best"
+    cells = {row.name: row.cells["NDCG@10"] for row in comparison.rows}
+    assert cells["Best"].test is None
+    assert cells["A_B & 50%"].p_corrected < 1e-6 < 0.05 < cells["Second"].p_corrected
+    assert comparison.family_size == 4
+    assert comparison.remarks[-2:] == ["Never: not run", "Oracle: not run"]
+
+
+def test_a_baseline_replaces_the_best_as_comparator(run):
+    comparison = compare(run, baseline="Second", metrics=("NDCG@10",))
+    assert {row.name for row in comparison.rows if row.cells["NDCG@10"].test is None} == {"Second"}
+    with pytest.raises(InputError, match="no finished model 'Never'; finished are A_B & 50%, Best, Second"):
+        compare(run, baseline="Never")
+
+
+def test_several_seeds_are_averaged_per_user_and_their_spread_is_shown(run):
+    one = run.model("Best", 1).read_per_user()["NDCG@10"].to_numpy()
+    write_values(run, "Best", 2, one + 0.1)
+    cell = next(row for row in compare(run).rows if row.name == "Best").cells["NDCG@10"]
+    assert cell.value.mean == pytest.approx(one.mean() + 0.05)
+    assert cell.seed_std == pytest.approx(0.1 / np.sqrt(2))
+
+
+def test_models_tested_on_other_users_are_refused(run):
+    write_values(run, "Never", 1, np.zeros(300), users=np.arange(1, 301))
+    with pytest.raises(InputError, match="Never, seed 1, was tested on other users"):
+        compare(run)
+
+
+def test_unfinished_models_are_remarks_not_rows(run):
+    run.model("Never", 1).write_status("failed", reason="the loss is not finite")
+    comparison = compare(run)
+    assert "Never" not in {row.name for row in comparison.rows}
+    assert "Never, seed 1: failed: the loss is not finite" in comparison.remarks
+
+
+def test_the_oracle_is_no_baseline(run):
+    write_values(run, "Oracle", 1, np.ones(300))
+    with pytest.raises(InputError, match="Oracle is the best possible ranking"):
+        compare_models(load_runs([run]), Rules(baseline="Oracle"))
+
+
+def test_a_folder_without_a_run_and_an_unknown_metric_are_refused(run, tmp_path):
+    with pytest.raises(InputError, match="is not a results folder"):
+        compare(RunFolder(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="no metric MAP@3; it has NDCG@10, Recall@10"):
+        compare(run, metrics=("MAP@3",))
+
+
+def test_a_difference_that_the_data_could_not_show_is_remarked(run):
+    comparison = compare(run)
+    cell = next(row for row in comparison.rows if row.name == "Second").cells["NDCG@10"]
+    assert abs(cell.test.difference.mean) < cell.detectable
+    assert any(remark.startswith("Second and Best, NDCG@10: the difference of 0.0010") for remark in comparison.remarks)
+
+
+def test_runs_on_the_same_data_stand_in_one_table(run):
+    comparison = compare(run, other_run(run, "later"))
+    names = [row.name for row in comparison.rows]
+    assert names == ["A_B & 50%", "Best (some_run)", "Second", "Best (later)", "Other"]
+    assert comparison.family_size == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"sha256": "other"}, "the data differ"), ({"split": {"digest": "other"}}, "the splits differ")],
+)
+def test_runs_on_other_data_or_splits_are_refused(run, changes, reason):
+    with pytest.raises(InputError, match=reason):
+        compare(run, other_run(run, "later", **changes))
+
+
+@pytest.mark.parametrize("change", ["one more user", "another target", "another order"])
+def test_runs_with_other_users_or_targets_are_refused(run, change):
+    other = other_run(run, "later")
+    for name in ("Best", "Other"):
+        folder = other.model(name, 1)
+        frame = folder.read_per_user()
+        if change == "one more user":
+            frame = pd.concat([frame, frame.tail(1).assign(user=10**6)], ignore_index=True)
+        elif change == "another target":
+            frame.loc[7, "target"] += 1
+        else:
+            frame = frame.iloc[::-1].reset_index(drop=True)
+        folder.write_per_user(frame)
+        folder.finish(seconds_to_best=1.0)
+    with pytest.raises(InputError, match="users or targets differ"):
+        compare(run, other)
+
+
+def test_the_best_and_the_second_of_several_models_are_emphasised(run, tmp_path):
+    write_values(run, "Oracle", 1, np.ones(300))
+    comparison = compare(run)
+    names = ("Best", "Second", "A_B & 50%", "Oracle")
+    assert [comparison.emphasis(name, "NDCG@10") for name in names] == ["best", "second", None, None]
+    single = RunFolder(tmp_path / "single")
+    single.write_recipe(b"", SETTINGS)
+    write_values(single, "Best", 1, np.ones(300))
+    assert compare(single).emphasis("Best", "NDCG@10") is None
