@@ -1,4 +1,4 @@
-"""Metrics of the target's rank, one file each. NumPy only."""
+"""Ranking metrics, one per file, computed from the rank of each user's target. NumPy only."""
 
 from aprec_like.errors import InputError
 from aprec_like.metrics.base import CutoffMetric, Metric
@@ -11,14 +11,21 @@ METRICS: tuple[type[Metric], ...] = (MRR, NDCG, Precision, Recall)
 
 
 def metric_named(name: str) -> Metric:
-    """The metric whose `str()` this is; raises `InputError` if there is none."""
+    """Return the metric whose `str()` is `name`; raises `InputError` if there is none.
+
+    Example:
+        >>> metric_named("NDCG@10")
+        NDCG(k=10)
+    """
     family, _, cutoff = name.partition("@")
-    found = next((metric for metric in METRICS if metric.__name__ == family), None)
-    is_cut = found is not None and issubclass(found, CutoffMetric)
-    if found is None or is_cut != cutoff.isdecimal() or (is_cut and int(cutoff) < 1):
-        known = ", ".join(metric.__name__ + ("@k" if issubclass(metric, CutoffMetric) else "") for metric in METRICS)
-        raise InputError(f"there is no metric {name}; there are {known}")
-    return found(int(cutoff)) if is_cut else found()  # type: ignore[call-arg]
+    for metric in METRICS:
+        if metric.__name__ == family:
+            if not issubclass(metric, CutoffMetric) and name == family:
+                return metric()
+            if issubclass(metric, CutoffMetric) and cutoff.isdecimal() and int(cutoff) >= 1:
+                return metric(int(cutoff))
+    known = ", ".join(metric.__name__ + ("@k" if issubclass(metric, CutoffMetric) else "") for metric in METRICS)
+    raise InputError(f"there is no metric {name}; there are {known}")
 
 
 __all__ = ["METRICS", "MRR", "NDCG", "CutoffMetric", "Metric", "Precision", "Recall", "metric_named"]

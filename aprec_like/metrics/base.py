@@ -1,4 +1,4 @@
-"""What a metric is: a value per user, from the rank of the user's one target."""
+"""Base classes of metrics, which give each user a value from the rank of the user's one target."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from aprec_like.types import Array
 
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """A metric of the rank of the target; `str()` of it is its name in every table and on the command line.
+    """Metric of the rank of the target; its `str()` is its name in every table and on the command line.
 
-    A rank of 1 is the best; ties stand half-way between the ranks they share; a target that could not be
-    ranked has an infinite rank and is a miss.
+    Rank 1 is the best; tied items share the mean of their ranks; a target that cannot be ranked has an infinite rank
+    and is a miss.
     """
 
     def per_user(self, ranks: Array) -> Array:
-        """(users,) float64 values from (users,) ranks."""
+        """Return (users,) float64 values from (users,) ranks."""
         ranks = np.asarray(ranks, np.float64)
         if ranks.size and not ranks.min() >= 1:
             raise ValueError(f"Ranks must be at least 1. Received: {ranks.min()}")
@@ -31,20 +32,25 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class CutoffMetric(Metric):
-    """A metric that looks at the first `k` items; the target counts if its rank is at most `k`."""
+    """Metric of the first `k` items, which is 0 for targets below them.
+
+    Args:
+        k: cutoff; a target counts if its rank is at most `k`.
+    """
 
     k: int
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise ValueError(f"{type(self).__name__} needs a whole number k of at least 1. Received: k={self.k!r}")
+            raise ValueError(f"{type(self).__name__} needs an integer k of at least 1. Received: k={self.k!r}")
 
     def __str__(self) -> str:
         return f"{type(self).__name__}@{self.k}"
 
+    @override
     def _values(self, ranks: Array) -> Array:
         return np.where(ranks <= self.k, self._gain(ranks), 0.0)
 
     @abstractmethod
     def _gain(self, ranks: Array) -> Array:
-        """The value of a target at each rank within the first `k`."""
+        """Return the values of targets at ranks within the first `k`."""

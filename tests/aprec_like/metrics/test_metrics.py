@@ -51,8 +51,8 @@ def test_metrics_agree_with_ir_measures():
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, "10", True])
-def test_a_cutoff_must_be_a_positive_whole_number(k):
-    with pytest.raises(ValueError, match="whole number"):
+def test_a_cutoff_must_be_a_positive_integer(k):
+    with pytest.raises(ValueError, match="integer k"):
         NDCG(k)
 
 

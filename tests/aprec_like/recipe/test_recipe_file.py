@@ -44,7 +44,7 @@ def test_a_recipe_file_gives_its_recipe(tmp_path):
         ("import GBCE", "import NoSuchLoss", r"r\.py:3: ImportError: cannot import name 'NoSuchLoss'"),
         ("from aprec_like.losses", "from no_such_module", r"r\.py:3: ModuleNotFoundError"),
         ("recipe = Recipe(", "other = Recipe(", r"r\.py: must define `recipe = Recipe\(\.\.\.\)`"),
-        ("NDCG(10)", "NDCG(0)", r"r\.py:15: NDCG needs a whole number k of at least 1. Received: k=0"),
+        ("NDCG(10)", "NDCG(0)", r"r\.py:15: NDCG needs an integer k of at least 1. Received: k=0"),
         ("NDCG(10)", "NDCG(cutoff=10)", r"r\.py:15: TypeError: .*cutoff"),
         ("NDCG(10)", '"NDCG@10"', r"r\.py:15: TypeError: Evaluation needs metrics to be a Metric. Received: 'NDCG@10'"),
         ('"gSASRec":', '"Popularity":', r"r\.py:13: the name 'Popularity' is used twice"),

@@ -122,7 +122,7 @@ def test_a_simulator_that_has_changed_is_noticed(run, tmp_path):
     shutil.copytree(run.path, copy.path)
     copy.write_dataset(run.read_dataset() | {"sha256": "other"})
     runs = load_runs([copy])
-    with pytest.raises(InputError, match="other data"):
+    with pytest.raises(InputError, match="different data"):
         read_truths(runs, read_calibrated_models(runs))
 
 
