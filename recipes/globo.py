@@ -1,12 +1,11 @@
-"""News clicks of Globo.com: sessions of 12 clicks on average, and a published catalogue of 364,047 articles of which
-41,367 are ever clicked. All of it is ranked.
+"""Globo.com news clicks: sessions of 12 clicks on average and a catalogue of 364,047 articles, of which 41,367 occur.
 
-Small models, which learn something in minutes on two CPU cores.
+The whole catalogue is ranked. The models are small and learn in minutes on two CPU cores.
 
 Run:       python -m evaluation.run recipes/globo.py --time-limit 6
 Expected:  NDCG@10 gSASRec 0.187, MF-BPR 0.051, Popularity 0.023 (Recall@10 0.343, 0.093, 0.055) after 4 minutes of
-           gSASRec and 2 of MF-BPR; how far the clock lets gSASRec come depends on the machine
-Duration:  28 minutes, most of them ranking 221,379 users, on two CPU cores with three times the work they can do
+           gSASRec and 2 of MF-BPR; with a time limit, the number of epochs of gSASRec depends on the machine
+Duration:  28 minutes on two CPU cores under three times their load, most of them to rank 221,379 users
 Data:      globo-full-catalogue.txt in the data folder: lines of `user item`, oldest first within a user, from the
            Globo.com dataset of news interactions (Moreira et al., 2018; for academic use)
 """

@@ -1,10 +1,11 @@
-"""MovieLens-1M, RQ1: is it the architecture or the negative sampling? Two architectures, each with one negative and
-with all items (the gSASRec paper's table of effects).
+"""MovieLens-1M, RQ1: effects of the architecture and of negative sampling (the gSASRec paper's table of effects).
+
+Two architectures are trained with one negative and with all items.
 
 Run:       python -m evaluation.run recipes/ml1m_architecture_vs_sampling.py
            python -m evaluation.compare results/ml1m_architecture_vs_sampling --effects --metric NDCG@10
-Expected:  NDCG@10 SASRec 0.131 with one negative, 0.169 with all (+29.0 %); BERT4Rec 0.123 and 0.161 (+30.8 %), both
-           significant; from SASRec to BERT4Rec -6.1 % and -4.7 %, neither significant (the paper)
+Expected:  NDCG@10 SASRec 0.131 with one negative, 0.169 with all items (+29.0 %); BERT4Rec 0.123 and 0.161 (+30.8 %),
+           both significant; from SASRec to BERT4Rec -6.1 % and -4.7 %, neither significant (the paper)
 Duration:  not measured; meant for a GPU
 """
 
@@ -14,17 +15,17 @@ from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.training import Training
 
-of_sasrec = Training(batch_size=128, max_steps_per_epoch=256)
-of_softmax = Training(batch_size=64, max_steps_per_epoch=256)
-of_bert4rec = Training(batch_size=64, max_steps_per_epoch=64)
+sasrec_training = Training(batch_size=128, max_steps_per_epoch=256)
+softmax_training = Training(batch_size=64, max_steps_per_epoch=256)
+bert4rec_training = Training(batch_size=64, max_steps_per_epoch=64)
 
 recipe = Recipe(
     dataset=MovieLens1M(),
     models={
-        "SASRec, 1 negative": Trained(SASRec(), BCE(num_negatives=1), of_sasrec),
-        "SASRec, all items": Trained(SASRec(), Softmax(), of_softmax),
-        "BERT4Rec, 1 negative": Trained(BERT4Rec(), BCE(num_negatives=1), of_bert4rec),
-        "BERT4Rec, all items": Trained(BERT4Rec(), Softmax(), of_bert4rec),
+        "SASRec, 1 negative": Trained(SASRec(), BCE(num_negatives=1), sasrec_training),
+        "SASRec, all items": Trained(SASRec(), Softmax(), softmax_training),
+        "BERT4Rec, 1 negative": Trained(BERT4Rec(), BCE(num_negatives=1), bert4rec_training),
+        "BERT4Rec, all items": Trained(BERT4Rec(), Softmax(), bert4rec_training),
     },
     published={
         "SASRec, 1 negative": {"NDCG@10": 0.131},

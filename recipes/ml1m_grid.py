@@ -1,12 +1,13 @@
-"""MovieLens-1M, RQ3: how many negatives and how much calibration? (the gSASRec paper's Figure 3).
+"""MovieLens-1M, RQ3: effect of the number of negatives k and of the calibration t (the gSASRec paper's Figure 3).
 
-The report draws the grid with a star where a cell differs from k=1, t=0 (paired t-test, Bonferroni over the other 24),
-and says which cell validation chooses and what it is worth in the test.
+The report draws the grid, with a star where a cell differs significantly from k=1, t=0 (paired t-test, Bonferroni over
+the other 24 cells), and gives the test value of the cell with the best validation value.
 
 Run:       python -m evaluation.run recipes/ml1m_grid.py
            python -m evaluation.report results/ml1m_grid
            python -m evaluation.compare results/ml1m_grid --metric NDCG@10 --baseline "k=1, t=0" --correction bonferroni
-Expected:  NDCG@10 0.126 at k=1, t=0 and 0.158 at k=1, t=1 (+25 %, significant); k=256 good whatever t (the paper)
+Expected:  NDCG@10 0.126 at k=1, t=0 and 0.158 at k=1, t=1 (+25 %, significant); high values at k=256 for all t (the
+           paper)
 Duration:  not measured; meant for a GPU
 """
 
@@ -25,6 +26,6 @@ recipe = Recipe(
         for k in (1, 4, 16, 64, 256)
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
     },
-    # The first cell is SASRec, which the paper's main table has at 0.131: two trainings of the same model.
+    # k=1, t=0 is SASRec, for which the paper's main table reports 0.131: two trainings of the same model.
     published={"k=1, t=0": {"NDCG@10": 0.126}, "k=1, t=1": {"NDCG@10": 0.158}},
 )

@@ -1,10 +1,10 @@
-"""MovieLens-1M: gSASRec against its baselines (the gSASRec paper's main results table).
+"""MovieLens-1M: gSASRec and its baselines (the gSASRec paper's main results table).
 
 Run:       python -m evaluation.run recipes/ml1m_gsasrec.py
 Expected:  NDCG@10 gSASRec 0.176, SASRec 0.131, SASRec-Softmax 0.169, BERT4Rec 0.161, MF-BPR 0.037, Popularity 0.017
            (the paper)
-Duration:  Popularity in seconds, MF-BPR in 3.5 minutes on two CPU cores; the other networks were not trained to
-           their end here: they are meant for a GPU (the paper reports 9 to 86 minutes)
+Duration:  Popularity takes seconds, MF-BPR 3.5 minutes on two CPU cores; the other networks are meant for a GPU and
+           were not trained to the end (the paper reports 9 to 86 minutes)
 """
 
 from dataclasses import replace
@@ -40,8 +40,8 @@ recipe = Recipe(
     groups={"unsampled": ("BERT4Rec", "SASRec-Softmax"), "sampled": ("SASRec", "gSASRec")},
     evaluation=Evaluation(metrics=(Recall(1), Recall(10), NDCG(10)), exclude_seen=True),
     seeds=(1,),
-    # The paper has SASRec at 0.131 here and, as the cell k=1, t=0 of its grid, at 0.126; and gSASRec 9.47 % above
-    # BERT4Rec, which these rounded numbers have at 9.3 %.
+    # The paper reports 0.131 for SASRec here, and 0.126 as k=1, t=0 in its grid. It reports gSASRec 9.47 % above
+    # BERT4Rec; these rounded values give 9.3 %.
     published={
         "Popularity": {"Recall@1": 0.005, "Recall@10": 0.036, "NDCG@10": 0.017},
         "MF-BPR": {"Recall@1": 0.010, "Recall@10": 0.075, "NDCG@10": 0.037},

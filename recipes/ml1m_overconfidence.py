@@ -1,4 +1,4 @@
-"""MovieLens-1M, RQ2: what models predict and what comes true (the gSASRec paper's Figures 1 and 2).
+"""MovieLens-1M, RQ2: predicted probabilities and observed precision (the gSASRec paper's Figures 1 and 2).
 
 Run:       python -m evaluation.run recipes/ml1m_overconfidence.py
            python -m evaluation.report results/ml1m_overconfidence
@@ -22,8 +22,8 @@ recipe = Recipe(
     dataset=MovieLens1M(),
     models={
         "SASRec": Trained(SASRec(), BCE(num_negatives=1), training),
-        # The paper's set-up says 64 negatives with t=0.5, its discussion 128. For a Precision@1 of 0.077 Theorem 1
-        # gives 0.694 with 64 and 0.536 with 128, so the 0.57 that is reported fits 128: both are run.
+        # The paper's setup says 64 negatives with t=0.5, its discussion 128. For a Precision@1 of 0.077, Theorem 1
+        # gives 0.694 with 64 and 0.536 with 128, so the reported 0.57 fits 128. Both are trained.
         "gSASRec, k=64, t=0.5": Trained(SASRec(), GBCE(num_negatives=64, calibration=0.5), training),
         "gSASRec, k=128, t=0.5": Trained(SASRec(), GBCE(num_negatives=128, calibration=0.5), training),
         "gSASRec, k=256, t=1": Trained(SASRec(), GBCE(num_negatives=256, calibration=1.0), training),

@@ -1,9 +1,8 @@
-"""MovieLens-1M at the paper's size, with three seeds: the gSASRec paper's main results table on two CPU cores.
+"""MovieLens-1M with the paper's model sizes and three seeds: the gSASRec paper's main results table on two CPU cores.
 
-Networks, losses, batches and steps per epoch are those of ml1m_gsasrec. Two things differ from the paper: the binary
-losses start their logits at the prior (`prior_start`), which saves about 60 epochs and changes no ranking by itself,
-and training ends when 30 epochs bring nothing, instead of 200. BERT4Rec has a recipe of its own: an epoch takes ten
-times as long.
+Networks, losses, batches and steps per epoch are those of ml1m_gsasrec.py. There are two differences from the paper:
+the binary losses use `prior_start`, which saves about 60 epochs and by itself changes no ranking, and training stops
+after 30 epochs without improvement instead of 200. BERT4Rec is not included, because its epochs take ten times as long.
 
 Run:       python -m evaluation.run recipes/ml1m_paper_size.py
 Expected:  NDCG@10 gSASRec 0.176, SASRec-Softmax 0.169, SASRec 0.131, MF-BPR 0.037, Popularity 0.017 (the paper)

@@ -1,12 +1,12 @@
-"""MovieLens-1M: SASRec as its authors ran it (Kang and McAuley, ICDM 2018), their evaluation included.
+"""MovieLens-1M: SASRec with the settings and the evaluation of its authors (Kang and McAuley, ICDM 2018).
 
-Every user's last item is the test target and the one before it is kept out of training. The paper ranks the target
-among 100 drawn items: the columns marked (sampled). Beside them stands the ranking of the whole catalogue.
+The last item of every user is the test target, and the item before it is excluded from training. The paper ranks the
+target among 100 sampled items, which gives the columns marked (sampled); the others rank the whole catalogue.
 
 Run:       python -m evaluation.run recipes/ml1m_sasrec_original.py
-Expected:  Recall@10 (sampled) 0.8245, NDCG@10 (sampled) 0.5905 (the SASRec paper, which calls Recall@10 Hit@10)
-           After 63 of the 201 epochs a run here had 0.8071 and 0.5648, and NDCG@10 0.1108 over the whole catalogue.
-Duration:  32 minutes for those 63 epochs on two busy CPU cores
+Expected:  Recall@10 (sampled) 0.8245, NDCG@10 (sampled) 0.5905 (the SASRec paper, which calls Recall@10 Hit@10);
+           measured after 63 of 201 epochs: 0.8071 and 0.5648, and NDCG@10 0.1108 over the whole catalogue
+Duration:  32 minutes for 63 epochs on two busy CPU cores
 """
 
 from aprec_like.candidates import UniformCandidates

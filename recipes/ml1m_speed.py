@@ -1,8 +1,8 @@
-"""MovieLens-1M at the gSASRec paper's size: what sharing negatives saves. Made for the benchmark; it trains, too.
+"""MovieLens-1M with the gSASRec paper's model sizes: speed of shared negatives, for the benchmark.
 
 Run:       python -m evaluation.run recipes/ml1m_speed.py
 Benchmark: python -m evaluation.benchmark recipes/ml1m_speed.py
-Expected:  of the benchmark on two CPU cores: a step of gSASRec in 0.39 s, 7.1 times as fast as naive code, with shared
+Expected:  benchmark on two CPU cores: a step of gSASRec in 0.39 s, 7.1 times as fast as naive code; with shared
            negatives in 0.24 s, 12.8 times; BERT4Rec in 2.1 s, its output layer 13.3 times as fast as at all positions
 Duration:  8 minutes for the benchmark; training was not tried (see ml1m_cpu.py)
 """

@@ -1,17 +1,17 @@
-"""A million items without a download: simulated users in Gowalla's numbers (86,168 users, 1,271,638 items, 6.4 million
-interactions, repeats), and the models of the gSASRec paper, also those that it calls infeasible there.
+"""A million items without a download: simulated users with Gowalla's sizes, and the models of the gSASRec paper.
 
-The settings are the paper's for Gowalla, but for the batches of the two models that score every item, and for
-gSASRec-shared, which is made to learn in minutes on two CPU cores: a small network, and 4,096 negatives that the whole
-batch shares instead of 128 for each position. It moves only the rows that a step used, so the cost of its step does not
-depend on the catalogue. Most rows are used rarely, and the momentum of old steps would carry them astray: beta_1 is 0.
-There is no Oracle: the true probabilities of a million items for every user are not feasible.
+The data has 86,168 users, 1,271,638 items, 6.4 million interactions and repeats. The models include those that the
+paper calls infeasible on Gowalla. The settings are the paper's for Gowalla, with two exceptions: the two models that
+score all items have smaller batches, and gSASRec-shared learns in minutes on two CPU cores. It is a small network with
+4,096 negatives shared by the batch instead of 128 per position, and its optimiser updates only the rows that a step
+used, so the cost of a step does not depend on the catalogue. Most rows are used rarely, and outdated momentum would
+mislead them, so beta_1 is 0. There is no Oracle: true probabilities of a million items per user are infeasible.
 
 Run:       python -m evaluation.run recipes/simulated_gowalla.py --only Popularity gSASRec-shared --time-limit 20
-Expected:  NDCG@10 Popularity 0.039, gSASRec-shared 0.144 (Recall@10 0.067 and 0.231) where the clock let it come to 16
-           epochs; counting what followed the last item would give a Recall@10 of 0.45
-Duration:  20 minutes of training and 18 of ranking 86,168 users, on two CPU cores with twice the work they can do; the
-           other models train until they no longer improve, which takes a GPU
+Expected:  NDCG@10 Popularity 0.039, gSASRec-shared 0.144 (Recall@10 0.067 and 0.231) after 16 epochs, whose number
+           depends on the machine; counting the successors of the last item would give a Recall@10 of 0.45
+Duration:  20 minutes of training and 18 of ranking 86,168 users, on two CPU cores under twice their load; the other
+           models train until they no longer improve, which takes a GPU
 """
 
 from dataclasses import replace

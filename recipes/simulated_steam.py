@@ -1,9 +1,10 @@
-"""Short histories without a download: simulated users with sequences as long as Steam's (12 items on average, at most
-200) over as many items, and the gSASRec paper's model for Steam. Made for the benchmark; it trains, too.
+"""Short histories without a download: simulated users with Steam's lengths and number of items, for the benchmark.
+
+Histories have 12 items on average and at most 200; the model is the gSASRec paper's for Steam.
 
 Run:       python -m evaluation.run recipes/simulated_steam.py
 Benchmark: python -m evaluation.benchmark recipes/simulated_steam.py
-Expected:  of the benchmark on two CPU cores: a step in 0.076 s, 23 times as fast as naive code, which computes all 200
+Expected:  benchmark on two CPU cores: a step in 0.076 s, 23 times as fast as naive code, which computes all 200
            positions
 Duration:  2 minutes for the benchmark; training was not tried
 """

@@ -1,7 +1,7 @@
-"""Steam: gSASRec against its baselines (the gSASRec paper's main results table), with two learning rates.
+"""Steam: gSASRec and its baselines with two learning rates (the gSASRec paper's main results table).
 
-The paper's configuration for Steam imported a file of a smaller learning rate that was never published; 1e-4 is what a
-later repository of its author has under that name. Both are run, and both stand beside the paper's number.
+The paper's configuration for Steam imports an unpublished file with a smaller learning rate; a later repository of its
+author has 1e-4 in a file of that name. Both learning rates are trained and compared with the paper's values.
 
 Run:       python -m evaluation.run recipes/steam_gsasrec.py
 Expected:  NDCG@10 gSASRec 0.0735, SASRec 0.0581, SASRec-Softmax 0.0721, BERT4Rec 0.0746, MF-BPR 0.0206,
@@ -19,18 +19,18 @@ from aprec_like.recipe import MFBPR, Recipe, Trained
 from aprec_like.training import Training
 
 training = Training(batch_size=128, max_steps_per_epoch=256)
-networks = {
+neural_models = {
     "BERT4Rec": Trained(BERT4Rec(), Softmax(), replace(training, batch_size=64, max_steps_per_epoch=64)),
     "SASRec-Softmax": Trained(SASRec(), Softmax(), replace(training, batch_size=64)),
     "SASRec": Trained(SASRec(), BCE(num_negatives=1), training),
     "gSASRec": Trained(SASRec(), GBCE(num_negatives=128, calibration=0.9), training),
 }
-slower = Adam(learning_rate=1e-4)
-paper = {
+slow_adam = Adam(learning_rate=1e-4)
+published = {
     "Popularity": {"Recall@1": 0.0077, "Recall@10": 0.0529, "NDCG@10": 0.0268},
     "MF-BPR": {"Recall@1": 0.0071, "Recall@10": 0.0393, "NDCG@10": 0.0206},
-    # The introduction has gSASRec 1.46 % below BERT4Rec in NDCG@10, not significant; the discussion 1.74 % below,
-    # significant. These numbers give 1.47 %; 1.74 % is the ratio of Recall@10, and the table marks neither.
+    # The introduction reports gSASRec 1.46 % below BERT4Rec in NDCG@10, not significant; the discussion 1.74 % below,
+    # significant. These values give 1.47 %; 1.74 % is the ratio of Recall@10, and the table marks neither.
     "BERT4Rec": {"Recall@1": 0.0281, "Recall@10": 0.1379, "NDCG@10": 0.0746},
     "SASRec-Softmax": {"Recall@1": 0.0280, "Recall@10": 0.1323, "NDCG@10": 0.0721},
     "SASRec": {"Recall@1": 0.0193, "Recall@10": 0.1121, "NDCG@10": 0.0581},
@@ -42,12 +42,15 @@ recipe = Recipe(
     models={
         "Popularity": Popularity(),
         "MF-BPR": MFBPR(embedding_dim=128, epochs=20),
-        **networks,
+        **neural_models,
         **{
-            f"{name}, 1e-4": replace(trained, training=replace(trained.training, optimizer=slower))
-            for name, trained in networks.items()
+            f"{name}, 1e-4": replace(trained, training=replace(trained.training, optimizer=slow_adam))
+            for name, trained in neural_models.items()
         },
     },
-    groups={"learning rate 1e-3": tuple(networks), "learning rate 1e-4": tuple(f"{name}, 1e-4" for name in networks)},
-    published=paper | {f"{name}, 1e-4": paper[name] for name in networks},
+    groups={
+        "learning rate 1e-3": tuple(neural_models),
+        "learning rate 1e-4": tuple(f"{name}, 1e-4" for name in neural_models),
+    },
+    published=published | {f"{name}, 1e-4": published[name] for name in neural_models},
 )

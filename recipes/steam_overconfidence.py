@@ -1,9 +1,9 @@
-"""Steam, RQ2: what models predict and what comes true (the gSASRec paper's Figure 2).
+"""Steam, RQ2: predicted probabilities and observed precision (the gSASRec paper's Figure 2).
 
 Run:       python -m evaluation.run recipes/steam_overconfidence.py
            python -m evaluation.report results/steam_overconfidence
-Expected:  SASRec predicts about 1 at every rank below 100; gSASRec with t=1 follows precision closely, and all follow
-           Theorem 1 (the paper, which gives no numbers for Steam)
+Expected:  SASRec predicts about 1 at every rank below 100; gSASRec with t=1 follows precision closely, and all models
+           follow Theorem 1 (the paper, which gives no values for Steam)
 Duration:  not measured; meant for a GPU
 """
 
@@ -16,8 +16,8 @@ from aprec_like.optimizers import Adam
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.training import Training
 
-slower = Adam(learning_rate=1e-4)  # most likely the paper's, see steam_gsasrec.py
-training = Training(batch_size=128, max_steps_per_epoch=256, optimizer=slower)
+slow_adam = Adam(learning_rate=1e-4)  # most likely the paper's, see steam_gsasrec.py
+training = Training(batch_size=128, max_steps_per_epoch=256, optimizer=slow_adam)
 
 recipe = Recipe(
     dataset=Steam(),
