@@ -96,8 +96,11 @@ def _decode_texts(data: Array) -> Array:
     return np.array(data.tobytes().decode().split("\0")[:-1], object)
 
 
+def code_files() -> list[Path]:
+    """Return the source files that the content of cache files depends on."""
+    return [Path(interactions_module.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
+
+
 @cache
 def _code_digest() -> str:
-    """Return the sha256 of the code that the content of cache files depends on."""
-    files = [Path(interactions_module.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in code_files())).hexdigest()

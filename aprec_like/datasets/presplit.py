@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.errors import InputError
-from aprec_like.interactions import Interactions, offsets_from_lengths
+from aprec_like.interactions import Histories, Interactions, offsets_from_lengths
 from aprec_like.splits.as_given import TRAIN_LENGTH, VALIDATION_LENGTH
 from aprec_like.types import Array
 
@@ -36,21 +36,20 @@ class PreSplitFolder(Dataset):
         if not folder.is_dir():
             raise InputError(f"{folder} does not exist; put the folder there or name another data folder")
         train, test = read_sequences(folder / "train/input.txt"), read_sequences(folder / "test/input.txt")
-        last = read_sequences(folder / "test/output.txt")
-        if not len(train[1]) == len(test[1]) == len(last[1]) or not (np.diff(last[1]) == 1).all():
+        targets = read_sequences(folder / "test/output.txt")
+        if not len(train) == len(test) == len(targets) or not (targets.lengths == 1).all():
             raise InputError(f"{folder}: train/input.txt, test/input.txt and test/output.txt must have a line per user")
-        whole = _joined(test, last)
-        train_lengths = np.diff(train[1])
-        _check_prefix(folder / "train/input.txt", train, whole, np.arange(len(train_lengths)))
-        item_ids, items = np.unique(whole[0], return_inverse=True)
+        sequences = _append(test, targets)
+        _check_prefix(folder / "train/input.txt", train, sequences, np.arange(len(train)))
+        item_ids, items = np.unique(sequences.items, return_inverse=True)
         return Interactions(
             items=items.astype(np.int32),
-            offsets=whole[1],
+            offsets=sequences.offsets,
             item_ids=item_ids,
-            user_ids=np.arange(1, len(train_lengths) + 1),
+            user_ids=np.arange(1, len(train) + 1),
             user_columns={
-                TRAIN_LENGTH: train_lengths,
-                VALIDATION_LENGTH: _validation_lengths(folder, train_lengths, whole),
+                TRAIN_LENGTH: train.lengths,
+                VALIDATION_LENGTH: _validation_lengths(folder, train.lengths, sequences),
             },
         )
 
@@ -59,11 +58,7 @@ class PreSplitFolder(Dataset):
         return (data_dir / self.path).is_dir()
 
 
-Sequences = tuple[Array, Array]
-"""Flat items of all lines, and the offsets of the lines."""
-
-
-def read_sequences(path: Path) -> Sequences:
+def read_sequences(path: Path) -> Histories:
     """Read the whole numbers of a text file, one sequence per line."""
     try:
         data = path.read_bytes()
@@ -77,49 +72,44 @@ def read_sequences(path: Path) -> Sequences:
     is_space = np.isin(characters, np.frombuffer(b" \t\r\n", np.uint8))
     starts = np.flatnonzero(~is_space & np.append(True, is_space[:-1]))
     line_ends = np.flatnonzero(characters == ord("\n"))
-    return items, np.append(0, np.searchsorted(starts, line_ends))
+    return Histories(items, np.append(0, np.searchsorted(starts, line_ends)))
 
 
-def _joined(inputs: Sequences, outputs: Sequences) -> Sequences:
+def _append(inputs: Histories, outputs: Histories) -> Histories:
     """Append to each input sequence its output, which is one item."""
-    lengths = np.diff(inputs[1]) + 1
-    offsets = offsets_from_lengths(lengths)
+    offsets = offsets_from_lengths(inputs.lengths + 1)
     items = np.empty(offsets[-1], np.int64)
-    is_last = np.zeros(offsets[-1], bool)
-    is_last[offsets[1:] - 1] = True
-    items[is_last], items[~is_last] = outputs[0], inputs[0]
-    return items, offsets
+    is_output = np.zeros(offsets[-1], bool)
+    is_output[offsets[1:] - 1] = True
+    items[is_output], items[~is_output] = outputs.items, inputs.items
+    return Histories(items, offsets)
 
 
-def _check_prefix(path: Path, part: Sequences, whole: Sequences, rows: Array) -> None:
-    """Raise `InputError` unless every line of `part` is a proper prefix of the sequence of its row in `whole`."""
-    lengths = np.diff(part[1])
-    is_wrong = lengths >= np.diff(whole[1])[rows]
-    positions = np.arange(len(part[0])) - np.repeat(part[1][:-1], lengths)
-    compared = np.minimum(np.repeat(whole[1][:-1][rows], lengths) + positions, len(whole[0]) - 1)
-    is_different = whole[0][compared] != part[0]
-    is_wrong |= np.bincount(np.repeat(np.arange(len(lengths)), lengths), is_different, len(lengths)) > 0
+def _check_prefix(path: Path, parts: Histories, sequences: Histories, rows: Array) -> None:
+    """Raise `InputError` unless every line of `parts` is a proper prefix of the sequence of its row."""
+    is_wrong = parts.lengths >= sequences.lengths[rows]
+    positions = np.arange(len(parts.items)) - np.repeat(parts.offsets[:-1], parts.lengths)
+    compared = np.repeat(sequences.offsets[:-1][rows], parts.lengths) + positions
+    is_different = sequences.items[np.minimum(compared, len(sequences.items) - 1)] != parts.items
+    is_wrong |= np.bincount(parts.rows, is_different, len(parts)) > 0
     if is_wrong.any():
         raise InputError(f"{path}:{int(np.argmax(is_wrong)) + 1}: must begin the user's line of test/input.txt")
 
 
-def _validation_lengths(folder: Path, train_lengths: Array, whole: Sequences) -> Array:
+def _validation_lengths(folder: Path, train_lengths: Array, sequences: Histories) -> Array:
     """Return the (users,) number of items before the validation target, -1 for users without one."""
-    inputs, outputs = read_sequences(folder / "val/input.txt"), read_sequences(folder / "val/output.txt")
-    known = _joined(inputs, outputs) if len(inputs[1]) == len(outputs[1]) == len(outputs[0]) + 1 else None
-    gaps = np.diff(whole[1]) - train_lengths
-    rows = np.flatnonzero(gaps > gaps.min())
-    num_validation = len(inputs[1]) - 1
-    if num_validation == len(train_lengths):
-        rows = np.arange(num_validation)
-    if known is None or len(rows) != num_validation:
+    inputs, targets = read_sequences(folder / "val/input.txt"), read_sequences(folder / "val/output.txt")
+    num_removed = sequences.lengths - train_lengths
+    is_validation = num_removed > num_removed.min()
+    rows = np.arange(len(inputs)) if len(inputs) == len(train_lengths) else np.flatnonzero(is_validation)
+    if not len(rows) == len(inputs) == len(targets) == len(targets.items):
         raise InputError(
             f"{folder}: val/ must have a line for every user with a shorter training sequence. "
-            f"Received: {len(rows)} such users, {num_validation} and {len(outputs[0])} lines"
+            f"Received: {len(rows)} such users, {len(inputs)} and {len(targets.items)} lines"
         )
-    _check_prefix(folder / "val/input.txt", known, whole, rows)
+    _check_prefix(folder / "val/input.txt", _append(inputs, targets), sequences, rows)
     lengths = np.full(len(train_lengths), -1)
-    lengths[rows] = np.diff(inputs[1])
+    lengths[rows] = inputs.lengths
     if (is_leaked := train_lengths[rows] > lengths[rows]).any():
         line = int(rows[np.argmax(is_leaked)]) + 1
         raise InputError(f"{folder / 'train/input.txt'}:{line}: contains the validation target of its user")

@@ -1,4 +1,4 @@
-"""Filters against a plain loop over lists."""
+"""Filters equal plain loops over lists."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,8 +25,8 @@ def as_pairs(sequences):
     return [(user, item) for user, sequence in enumerate(sequences) for item in sequence]
 
 
-def k_core(events, user, item, turns=1000):
-    for _ in range(turns):
+def k_core(events, user, item, max_rounds=1000):
+    for _ in range(max_rounds):
         users, items = Counter(u for u, _ in events), Counter(i for _, i in events)
         kept = [(u, i) for u, i in events if users[u] >= user and items[i] >= item]
         if kept == events:
@@ -36,35 +36,35 @@ def k_core(events, user, item, turns=1000):
 
 
 @given(SEQUENCES, st.integers(0, 4), st.integers(0, 4))
-def test_a_k_core_is_what_dropping_again_and_again_leaves(sequences, user, item):
+def test_a_k_core_is_the_result_of_repeated_removal(sequences, user, item):
     expected = k_core(as_pairs(sequences), user, item)
     if not expected:
         with pytest.raises(InputError, match="leaves no interaction"):
-            KCore(user, item).apply(interactions_from(sequences))
+            KCore(user=user, item=item).apply(interactions_from(sequences))
         return
-    kept = KCore(user, item).apply(interactions_from(sequences))
+    kept = KCore(user=user, item=item).apply(interactions_from(sequences))
     assert pairs(kept) == expected
     assert kept.item_ids.tolist() == sorted({item for _, item in expected})
     assert kept.lengths.min() >= max(1, user) and kept.item_counts().min() >= max(1, item)
 
 
 @given(SEQUENCES, st.integers(0, 4), st.integers(0, 4))
-def test_minimum_counts_count_once(sequences, user, item):
-    expected = k_core(as_pairs(sequences), user, item, turns=1)
+def test_minimum_counts_are_counted_once(sequences, user, item):
+    expected = k_core(as_pairs(sequences), user, item, max_rounds=1)
     if expected:
-        assert pairs(MinimumCounts(user, item).apply(interactions_from(sequences))) == expected
+        assert pairs(MinimumCounts(user=user, item=item).apply(interactions_from(sequences))) == expected
 
 
 @given(SEQUENCES)
-def test_repeats_are_dropped_but_the_first_or_the_last(sequences):
+def test_only_the_first_or_the_last_of_repeated_interactions_is_kept(sequences):
     first = [pair for sequence in sequences for pair in dict.fromkeys(sequence)]
     assert WithoutRepeats().apply(interactions_from(sequences)).num_interactions == len(first)
     kept = WithoutRepeats("last").apply(interactions_from(sequences))
     assert pairs(kept) == [
         (user, item)
         for user, sequence in enumerate(sequences)
-        for place, item in enumerate(sequence)
-        if item not in sequence[place + 1 :]
+        for position, item in enumerate(sequence)
+        if item not in sequence[position + 1 :]
     ]
 
 
@@ -76,7 +76,7 @@ def test_a_minimum_rating_needs_ratings():
     assert pairs(MinimumRating(3).apply(rated)) == [(0, 0), (0, 1), (1, 2)]
 
 
-def test_everything_that_belongs_to_users_and_items_follows_them():
+def test_columns_and_timestamps_of_kept_users_and_items_are_kept():
     interactions = replace(
         interactions_from([[0, 1], [2], [1, 0]]),
         timestamps=np.arange(5),
@@ -89,7 +89,7 @@ def test_everything_that_belongs_to_users_and_items_follows_them():
     assert kept.timestamps.tolist() == [0, 1, 3, 4]
 
 
-def test_items_that_never_occurred_stay_unless_a_count_is_asked_of_items():
+def test_items_without_interactions_stay_unless_items_have_a_minimum_count():
     declared = interactions_from([[0, 1], [1]], num_items=5)
     assert MinimumCounts(user=2).apply(declared).num_items == 5
     assert WithoutRepeats().apply(declared).num_items == 5

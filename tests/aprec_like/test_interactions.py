@@ -31,7 +31,7 @@ def test_last_items_are_padded_on_the_left():
     assert Histories(np.array([], np.int32), np.array([0, 0])).last(2).tolist() == [[-1, -1]]
 
 
-def test_histories_of_chosen_users_come_in_the_order_asked_for():
+def test_histories_have_the_order_of_the_given_users():
     interactions = interactions_from([[0, 1], [2], [3, 4, 5]])
     histories = interactions.histories(np.array([2, 0, 2]))
     assert histories.items.tolist() == [3, 4, 5, 0, 1, 3, 4, 5]
@@ -39,7 +39,7 @@ def test_histories_of_chosen_users_come_in_the_order_asked_for():
     assert histories.rows.tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
 
 
-def test_without_last_removes_one_item_of_the_chosen_users_only():
+def test_without_last_removes_one_item_of_the_given_users_only():
     interactions = interactions_from([[0, 1], [2], [3, 4, 5]])
     shorter = interactions.without_last(np.array([0, 2]))
     assert shorter.items.tolist() == [0, 2, 3, 4]
@@ -53,7 +53,7 @@ def test_distinct_items_are_sorted_within_each_user():
     assert offsets.tolist() == [0, 2, 3, 5]
 
 
-def test_tied_share_counts_neighbours_of_the_same_user_only():
+def test_tied_share_counts_consecutive_interactions_of_the_same_user_only():
     users, items = np.array([1, 1, 1, 2, 2]), np.arange(5)
     assert Interactions.from_ids(users, items, np.array([7, 7, 8, 8, 9])).tied_share() == pytest.approx(1 / 3)
     assert Interactions.from_ids(users, items).tied_share() is None

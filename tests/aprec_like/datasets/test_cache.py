@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aprec_like.datasets import CSVFile, TextFile
-from aprec_like.datasets.cache import load_cached
+from aprec_like.datasets.cache import code_files, load_cached
 from aprec_like.datasets.download import cache_dir
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
@@ -112,3 +112,8 @@ def test_the_cache_restores_ids_that_are_strings(source):
     dataset = CSVFile("data.csv", user="u", item="i")
     loads = [dataset.load(source.parent) for _ in range(2)]
     assert [load.user_ids.tolist() for load in loads] == [["ann", "bob"]] * 2
+
+
+def test_cache_keys_depend_on_the_code_of_all_datasets():
+    names = [path.name for path in code_files()]
+    assert {"interactions.py", "text.py", "movielens.py", "dataset.py", "next_item_distribution.py"} <= set(names)
