@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aprec_like.types import Json
-from evaluation.table import Entry, Table, as_text, join_blocks, to_printable
+from evaluation.table import Entry, Table, TableRow, as_text, join_blocks, to_printable
 
 LATEX_SPECIALS = {
     "\\": r"\textbackslash{}",
@@ -24,63 +24,45 @@ LATEX_SPECIALS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "†": r"$^\dagger$",
 }
+LATEX_EMPHASIS = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", None: "{}"}
 MARKDOWN_SPECIALS = {"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "[": "\\[", "<": "&lt;"}
-LATEX_MARKS = {"*": "*", "†": r"$^\dagger$"}
+MARKDOWN_EMPHASIS = {"best": "**{}**", "second": "<u>{}</u>", None: "{}"}
 
 
 def as_markdown(table: Table) -> str:
     """Return the table as Markdown, which has no rules and spans: the title of a span precedes each of its columns."""
-    emphasise: dict[str | None, Callable[[str], str]] = {
-        "best": lambda text: f"**{text}**",
-        "second": lambda text: f"<u>{text}</u>",
-        None: str,
-    }
-
-    def cell(entry: Entry | str) -> str:
-        plain = Entry(entry) if isinstance(entry, str) else entry
-        return emphasise[plain.emphasis](_escape_markdown(plain.text)) + _escape_markdown(plain.mark)
-
     titles = itertools.chain([""], *([span] * count for span, count in table.spans), itertools.repeat(""))
     header = [_escape_markdown(f"{span} {title}".strip()) for span, title in zip(titles, table.header, strict=False)]
-    cells = [[cell(entry) for entry in row] for row in itertools.chain(*table.non_empty_blocks)]
     rule = "|" + "|".join([" --- "] + [" ---: "] * (len(header) - 1)) + "|"
-    rows = ["| " + " | ".join(row) + " |" for row in cells]
+    rows = [
+        "| " + " | ".join(_format_cell(entry, MARKDOWN_EMPHASIS, _escape_markdown) for entry in row) + " |"
+        for row in itertools.chain(*table.non_empty_blocks)
+    ]
     notes = [_escape_markdown(note) for note in (table.caption, *table.remarks) if note]
     return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if notes else []), *notes]) + "\n"
 
 
 def as_latex(table: Table) -> str:
     """Return a complete table environment, which needs only the package booktabs; remarks become comments."""
-    emphasise: dict[str | None, Callable[[str], str]] = {
-        "best": lambda text: rf"\textbf{{{text}}}",
-        "second": lambda text: rf"\underline{{{text}}}",
-        None: str,
-    }
 
-    def cell(entry: Entry | str) -> str:
-        plain = Entry(entry) if isinstance(entry, str) else entry
-        mark = LATEX_MARKS.get(plain.mark, escape_latex(plain.mark))
-        return emphasise[plain.emphasis](escape_latex(plain.text)) + mark
+    def line(row: TableRow) -> str:
+        return " & ".join(_format_cell(entry, LATEX_EMPHASIS, escape_latex) for entry in row) + r" \\"
 
-    header = [escape_latex(title) for title in table.header]
-    blocks = [[header], *[[[cell(entry) for entry in row] for row in block] for block in table.non_empty_blocks]]
-    lines = join_blocks([[" & ".join(row) + r" \\" for row in block] for block in blocks], r"\midrule")
+    blocks = [[line(row) for row in block] for block in ([table.header], *table.non_empty_blocks)]
     label = "".join(character if character.isalnum() else "-" for character in table.label)
-    caption = escape_latex(table.caption)
-    for mark, command in LATEX_MARKS.items():
-        caption = caption.replace(mark, command)
     return "\n".join(
         [
             r"\begin{table}",
             *(f"% {to_printable(remark)}" for remark in table.remarks),
             r"\centering",
-            rf"\caption{{{caption}}}",
+            rf"\caption{{{escape_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
             r"\toprule",
             *_latex_spans(table.spans),
-            *lines,
+            *join_blocks(blocks, r"\midrule"),
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -118,6 +100,12 @@ RENDERERS: dict[str, Callable[[Table], str]] = {"text": as_text, "markdown": as_
 def escape_latex(text: str) -> str:
     """Return the text with LaTeX's special characters escaped."""
     return "".join(LATEX_SPECIALS.get(character, character) for character in to_printable(text))
+
+
+def _format_cell(entry: Entry | str, emphasis: Mapping[str | None, str], escape: Callable[[str], str]) -> str:
+    """Return the escaped text of a cell in the format of its emphasis, with its mark."""
+    plain = Entry(entry) if isinstance(entry, str) else entry
+    return emphasis[plain.emphasis].format(escape(plain.text)) + escape(plain.mark)
 
 
 def _latex_spans(spans: Sequence[tuple[str, int]]) -> list[str]:

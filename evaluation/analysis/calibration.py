@@ -128,7 +128,7 @@ def _read_model(model: ModelResults, probability: Probability, catalogue: pd.Ind
     rows = pd.Index(per_user["user"]).get_indexer(pd.Index(top["user"]))
     columns = top["position"].to_numpy() - 1
     shape = (len(per_user), int(columns.max(initial=-1)) + 1)
-    # Half the width, twice the users: all models of a run are held at once.
+    # 32 bits halve the memory, in which all models of a run are held at once.
     scores, items = np.full(shape, np.nan, np.float32), np.full(shape, PADDING, np.int32)
     scores[rows, columns] = top["score"]
     items[rows, columns] = catalogue.get_indexer(pd.Index(top["item"]))
@@ -193,16 +193,16 @@ def caption_notes(models: Sequence[CalibratedModel]) -> str:
 def calibration_table(
     models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, remarks: Sequence[str] = ()
 ) -> Table:
-    """Return a table of predicted against observed probabilities, one line per model."""
-    lines = []
+    """Return a table of predicted against observed probabilities, one row per model."""
+    rows = []
     for model in models:
         predicted, precision = confidence_curve(model.predictions)
         error = reliability(model.predictions).expected_error
-        line = [model.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
+        row = [model.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
         expected = precision[:1] if truths is None else truths[model.name][:, 0]
-        line += ["" if model.optimal_sigmoid is None else f"{np.nanmean(model.optimal_sigmoid(expected)):.4f}"]
-        line += [f"{error:.4f}", f"{'≤ ' if model.is_sum_bound else ''}{np.mean(model.sums):,.2f}"]
-        lines.append(line if truths is None else [*line, f"{top_gap(model, truths):.4f}"])
+        row += ["" if model.optimal_sigmoid is None else f"{np.nanmean(model.optimal_sigmoid(expected)):.4f}"]
+        row += [f"{error:.4f}", f"{'≤ ' if model.is_sum_bound else ''}{np.mean(model.sums):,.2f}"]
+        rows.append(row if truths is None else [*row, f"{top_gap(model, truths):.4f}"])
     depth = models[0].items.shape[1] if models else 0
     expected_of = "that precision" if truths is None else "the true probability"
     caption = (
@@ -215,4 +215,4 @@ def calibration_table(
     if truths is not None:
         header.append(f"|p - P| top {NUM_TOP_ITEMS}")
         caption += f" |p - P|: mean distance to the true probability over each user's first {NUM_TOP_ITEMS} items."
-    return Table("calibration", header, [lines], " ".join([caption, *remarks]))
+    return Table("calibration", header, [rows], " ".join([caption, *remarks]))

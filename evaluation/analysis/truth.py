@@ -23,8 +23,10 @@ from evaluation.results.scorer import load_scorer
 
 
 def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
-    """Return the distance of the probabilities of all items from the true ones, by model; raises `InputError` for data
-    that is not simulated."""
+    """Return the distance of the probabilities of all items from the true ones, by model.
+
+    Raises `InputError` for data that is not simulated.
+    """
     run, settings = runs.folders[0], runs.settings
     dataset = restore(settings["dataset"], DATA_CLASSES)
     if not isinstance(dataset, Simulated):
@@ -46,7 +48,7 @@ def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
             predicted = _predict(models[name].probability, np.asarray(scorer.score(histories)))
             gaps[name].append(truth_gap(predicted, true, models[name].items[cases, :NUM_TOP_ITEMS]))
     weights = [len(cases) for cases in chunks]
-    return {name: _average(of_chunks, weights) for name, of_chunks in gaps.items()}
+    return {name: _average(chunk_gaps, weights) for name, chunk_gaps in gaps.items()}
 
 
 def _predict(probability: Probability, scores: Array) -> Array:

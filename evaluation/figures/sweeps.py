@@ -17,7 +17,7 @@ from aprec_like.recipe_classes import LOSS_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
-from evaluation.analysis.significance import correct, paired_test
+from evaluation.analysis.significance import correct_tests, paired_test
 from evaluation.figures.style import add_legend_below, assign_styles, make_figure, styled
 from evaluation.results.load import LoadedRuns, ModelResults
 
@@ -88,9 +88,12 @@ def grid_p_values(grid: Grid, metric: str) -> dict[Cell, float]:
     reference = grid.models.get(grid.reference)
     if reference is None:
         return {}
-    others = {cell: model for cell, model in grid.models.items() if model is not reference}
-    tests = [paired_test(model.per_user(metric), reference.per_user(metric)) for model in others.values()]
-    return dict(zip(others, correct([test.p_value for test in tests], "bonferroni"), strict=True))
+    tests = {
+        cell: paired_test(model.per_user(metric), reference.per_user(metric))
+        for cell, model in grid.models.items()
+        if model is not reference
+    }
+    return correct_tests(tests, "bonferroni")
 
 
 def describe_grid(grid: Grid, metric: str) -> str:
