@@ -1,4 +1,4 @@
-"""Models, one file each."""
+"""Models: neural networks and counting baselines, one file per model."""
 
 from aprec_like.models.base import CommonScorer, CountingModel, Network, NeuralModel, Scorer
 from aprec_like.models.bert4rec import BERT4Rec, Masking

@@ -15,15 +15,13 @@ from aprec_like.models.base import Network
 from aprec_like.models.masked_examples import MaskedExamples
 from aprec_like.models.transformer import (
     LayerNorm,
+    TransformerLayer,
     TransformerModel,
-    attend,
     attention_mask_bias,
     dropout,
     embed,
     embedding_rows,
-    join_heads,
     padded_length,
-    split_heads,
 )
 from aprec_like.types import Tensor
 
@@ -204,14 +202,11 @@ class BERT4RecNetwork(Network):
         return tf.concat([rows, tf.gather(self.item_bias, items)[..., None]], axis=-1)
 
 
-class BERT4RecLayer(keras.layers.Layer):
+class BERT4RecLayer(TransformerLayer):
     """A layer of attention and feed-forward, each with a residual connection followed by a layer norm."""
 
     def __init__(self, settings: BERT4Rec, index: int) -> None:
-        super().__init__(name=f"layer{index}")
-        self.num_heads = settings.num_heads
-        self.dropout_rate = settings.dropout_rate
-        self.first_dropout = 1 + 3 * index
+        super().__init__(settings, index, name=f"layer{index}")
         dim = settings.embedding_dim
         self.query, self.key, self.value = (_dense(dim, name) for name in ("query", "key", "value"))
         self.attention_output = _dense(dim, "attention_output")
@@ -232,19 +227,11 @@ class BERT4RecLayer(keras.layers.Layer):
             dropout_seed: (2,) seed of dropout, or `None`.
             num_queries: number of last positions to compute.
         """
-
-        def drop(values: Tensor, index: int) -> Tensor:
-            return dropout(values, self.dropout_rate, dropout_seed, self.first_dropout + index)
-
         last_states = states if num_queries is None else states[:, -num_queries:]
-        queries, keys, values = (
-            split_heads(layer(inputs), self.num_heads)
-            for layer, inputs in ((self.query, last_states), (self.key, states), (self.value, states))
-        )
-        attended = attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout)
-        attended = self.attention_output(join_heads(attended))
-        states = self.attention_norm(last_states + drop(attended, 1))
-        return self.ffn_norm(states + drop(self.ffn2(self.ffn1(states)), 2))
+        queries, keys, values = self.query(last_states), self.key(states), self.value(states)
+        attended = self.attention_output(self.attend(queries, keys, values, mask_bias, dropout_seed))
+        states = self.attention_norm(last_states + self.drop(attended, dropout_seed, 1))
+        return self.ffn_norm(states + self.drop(self.ffn2(self.ffn1(states)), dropout_seed, 2))
 
 
 def _initializer() -> Any:

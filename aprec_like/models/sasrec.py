@@ -14,15 +14,13 @@ from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network
 from aprec_like.models.transformer import (
     LayerNorm,
+    TransformerLayer,
     TransformerModel,
-    attend,
     attention_mask_bias,
     dropout,
     embed,
     embedding_rows,
-    join_heads,
     padded_length,
-    split_heads,
 )
 from aprec_like.types import Tensor
 
@@ -172,7 +170,7 @@ def causal_mask(is_item: Tensor) -> Tensor:
     return is_item[:, None, :] & (tf.range(length)[:, None] >= tf.range(length)[None, :])
 
 
-class SASRecBlock(keras.layers.Layer):
+class SASRecBlock(TransformerLayer):
     """A block of attention and feed-forward.
 
     As in both original implementations, only the queries are normalised (keys and values come from the block's raw
@@ -180,10 +178,7 @@ class SASRecBlock(keras.layers.Layer):
     """
 
     def __init__(self, settings: SASRec, index: int) -> None:
-        super().__init__(name=f"block{index}")
-        self.num_heads = settings.num_heads
-        self.dropout_rate = settings.dropout_rate
-        self.first_dropout = 1 + 3 * index
+        super().__init__(settings, index, name=f"block{index}")
         dim = settings.embedding_dim
         self.norm1 = _layer_norm(settings, "norm1")
         self.norm2 = _layer_norm(settings, "norm2")
@@ -211,20 +206,14 @@ class SASRecBlock(keras.layers.Layer):
             dropout_seed: (2,) seed of dropout, or `None`.
             num_queries: number of last positions to compute.
         """
-
-        def drop(values: Tensor, index: int) -> Tensor:
-            return dropout(values, self.dropout_rate, dropout_seed, self.first_dropout + index)
-
         if num_queries is not None:
             mask_bias = mask_bias[:, -num_queries:]
         normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
-        queries, keys, values = (
-            split_heads(inputs, self.num_heads)
-            for inputs in (*self._queries_and_keys(normed, states), self.value(states))
-        )
-        attended = attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout)
-        attended = self.norm2(join_heads(attended) + normed)
-        return drop(self.ffn2(drop(self.ffn1(attended), 1)), 2) + attended
+        queries, keys = self._queries_and_keys(normed, states)
+        attended = self.attend(queries, keys, self.value(states), mask_bias, dropout_seed)
+        attended = self.norm2(attended + normed)
+        inner = self.drop(self.ffn1(attended), dropout_seed, 1)
+        return self.drop(self.ffn2(inner), dropout_seed, 2) + attended
 
     def _queries_and_keys(self, normed: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the (batch, queries, dim) queries and (batch, length, dim) keys.

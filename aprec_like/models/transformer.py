@@ -37,6 +37,32 @@ class TransformerModel(NeuralModel):
             raise ValueError(f"{model} needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
 
+class TransformerLayer(keras.layers.Layer):
+    """A layer with multi-head attention and three dropouts: of the attention weights (number 0) and two others.
+
+    Args:
+        settings: of the transformer.
+        index: number of the layer in the network, from 0.
+        name: name of the layer.
+    """
+
+    def __init__(self, settings: TransformerModel, index: int, name: str) -> None:
+        super().__init__(name=name)
+        self.num_heads, self.dropout_rate = settings.num_heads, settings.dropout_rate
+        self.first_dropout = 1 + 3 * index  # number 0 in the network follows the embedding
+
+    def attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, dropout_seed: Tensor | None
+    ) -> Tensor:
+        """(batch, queries, dim) multi-head attention of (batch, queries, dim) queries to (batch, length, dim) keys."""
+        queries, keys, values = (split_heads(tensor, self.num_heads) for tensor in (queries, keys, values))
+        return join_heads(attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout))
+
+    def drop(self, values: Tensor, dropout_seed: Tensor | None, number: int) -> Tensor:
+        """Apply dropout 1 or 2 of the layer."""
+        return dropout(values, self.dropout_rate, dropout_seed, self.first_dropout + number)
+
+
 def dropout(values: Tensor, rate: float, seed: Tensor | None, index: int) -> Tensor:
     """Set random values to zero and scale up the others; returns `values` unchanged if `seed` is `None`.
 

@@ -118,8 +118,8 @@ class EpochLoop:
         state = self.state
         total = tf.constant(state.loss_total, tf.float32)
         while state.step < num_steps:
-            number = (state.epoch - 1) * num_steps + state.step
-            total += step(next(batches), tf.constant(number, tf.int64))
+            step_number = (state.epoch - 1) * num_steps + state.step
+            total += step(next(batches), tf.constant(step_number, tf.int64))
             state.step += 1
             is_saving = self.control.is_stopping() or self.is_save_due(SECONDS_BETWEEN_SAVES)
             is_last = state.step == num_steps or self.is_time_over

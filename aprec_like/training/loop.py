@@ -107,9 +107,9 @@ def make_step(
     optimizer.build(variables)
 
     @tf.function(jit_compile=jit_compile, input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
-    def step(batch: Batch, number: Tensor) -> Tensor:
+    def step(batch: Batch, step_number: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
-            loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), number]))
+            loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
         weights = [variable.value for variable in variables]
         gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         if not isinstance(optimizer, LazyAdam):

@@ -21,9 +21,13 @@ from aprec_like.splits import Split
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop when `patience` epochs in a row have not improved the best value of a metric on the validation users.
+    """Stop after `patience` epochs without an improvement of a metric on the validation users.
 
     Only a strictly greater value is an improvement.
+
+    Args:
+        metric: the metric.
+        patience: number of epochs.
     """
 
     metric: Metric = field(default_factory=lambda: NDCG(10))
@@ -40,9 +44,9 @@ class Training:
 
     Args:
         batch_size: users per step (interactions, for models that learn from user-item pairs).
-        max_steps_per_epoch: an epoch is one pass over the users, but no more steps than this.
-        max_epochs: upper limit of the number of epochs.
-        early_stopping: when to stop before; its metric also chooses the best epoch, whose weights are used. `None`
+        max_steps_per_epoch: maximum number of steps in an epoch, which is otherwise one pass over the users.
+        max_epochs: maximum number of epochs.
+        early_stopping: when to stop earlier; its metric also chooses the best epoch, whose weights are used. `None`
             trains for `max_epochs` without validation and keeps the last weights.
         optimizer: settings of the optimiser.
         with_replacement: sample the users of every batch with replacement, as the original SASRec does.
@@ -66,7 +70,9 @@ class Training:
             if getattr(self, name) < 1:
                 raise ValueError(f"Training needs {name} of at least 1. Received: {name}={getattr(self, name)}")
         if self.learns_validation_targets and self.early_stopping is not None:
-            raise ValueError("Training that learns the validation targets cannot stop early by them")
+            raise ValueError(
+                "Training with learns_validation_targets needs early_stopping=None: it has no validation data"
+            )
 
     @property
     def batch_settings(self) -> BatchSettings:
@@ -81,7 +87,7 @@ class Trained:
 
     Args:
         model: the architecture.
-        loss: what training minimises.
+        loss: the loss to minimise.
         training: settings of the optimisation.
         negatives: how negatives are sampled, for sampled losses.
         prior_start: add a trainable bias to all logits, initialised at the optimal logit of an item with prior
@@ -103,7 +109,7 @@ class Trained:
         if self.prior_start and not isinstance(self.loss, BinaryLoss):
             raise ValueError(f"Trained needs a binary loss, such as GBCE, for prior_start. Received: {self.loss}")
         if self.prior_start and self.negatives.by_popularity:
-            raise ValueError("Trained with prior_start needs uniform negatives: others have no known prior")
+            raise ValueError("Trained with prior_start needs uniform negatives: for others the prior is not known")
         if self.negatives.by_popularity and isinstance(self.loss, SampledSoftmax) and self.loss.is_corrected:
             raise ValueError("Trained with a corrected SampledSoftmax needs uniform negatives: it corrects for those")
 
@@ -116,7 +122,7 @@ class Trained:
         return num_steps_per_epoch(len(self.model.examples().cases(data)), self.training.batch_settings)
 
     def build_network(self, data: Interactions) -> Network:
-        """A network with fresh weights for the catalogue and users of `data`, drawn from Keras' global seed."""
+        """Build a network with new weights for the catalogue and users of `data`, drawn from Keras' global seed."""
         bias = None
         if self.prior_start and isinstance(self.loss, BinaryLoss):
             bias = self.loss.prior_logit(data.num_items, self.negatives)
