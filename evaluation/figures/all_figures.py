@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array
-from evaluation.analysis.breakdown import compare_pairs
-from evaluation.analysis.calibration import Subject, remarks_on
+from evaluation.analysis.calibration import CalibratedModel, caption_notes
 from evaluation.analysis.comparison import Comparison
+from evaluation.analysis.pairwise import compare_pairs
 from evaluation.figures.calibration import draw_confidence, draw_one_user, draw_reliability
 from evaluation.figures.results import (
     draw_dataset,
@@ -61,7 +61,7 @@ def main_metric(metrics: Sequence[str]) -> str:
 def make_figures(
     runs: LoadedRuns,
     comparison: Comparison,
-    models: Sequence[Subject],
+    models: Sequence[CalibratedModel],
     truths: Mapping[str, Array] | None = None,
     user: str | None = None,
 ) -> Iterator[ReportFigure]:
@@ -123,7 +123,7 @@ def _training_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[Repo
 
 
 def _calibration_figures(
-    runs: LoadedRuns, models: Sequence[Subject], truths: Mapping[str, Array] | None, user: str | None
+    runs: LoadedRuns, models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, user: str | None
 ) -> Iterator[ReportFigure]:
     if not models:
         return
@@ -133,7 +133,7 @@ def _calibration_figures(
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
         "5, 10, 20, 50, 100; dashed: what Theorem 1 predicts for the loss and the sampler used, of "
         + ("an item with that precision." if truths is None else "the true probabilities of these items.")
-        + remarks_on(models)
+        + caption_notes(models)
     )
     yield ReportFigure("confidence", "calibration", caption, draw_confidence(models, styles, truths))
     caption = (
@@ -145,7 +145,7 @@ def _calibration_figures(
     case = _find_case(runs, user)
     caption = (
         f"Predicted probability of the best {depth} items of user {runs.cases['user'].iloc[case]}, and the sum over "
-        "the whole catalogue; a circle is the item that came next." + remarks_on(models)
+        "the whole catalogue; a circle is the item that came next." + caption_notes(models)
     )
     figure = draw_one_user(models, styles, case, runs.cases["user"].iloc[case])
     yield ReportFigure("user", "calibration", caption, figure)

@@ -75,7 +75,7 @@ class PlotStyle:
     line: str
 
     @property
-    def options(self) -> dict[str, str]:
+    def options(self) -> dict[str, Any]:
         """Keyword arguments of matplotlib's `plot` and `errorbar`."""
         return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
 

@@ -1,153 +1,145 @@
-"""Cards of a page: which data, which models at which budget, made with what."""
+"""Sections of the page on the data, on the settings and budgets of the models, and on the environment."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
+from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Json
-from evaluation.page.html import Html, details, element, facts, grid, joined
+from evaluation.page.html import Badge, Cell, Fact, HtmlTable, number_cell
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.results.load_split import DATA_CLASSES
 from evaluation.results.store import RunFolder
 
-LATE = 0.8
-"""A best epoch after this share of all epochs means that the model was still learning when its budget ended."""
+MIN_UNDERFIT_SHARE = 0.8
+"""A best epoch after this share of all epochs means that the model was still improving when its budget ended."""
+
+BUDGET_HEADER = (
+    "Model", "Best validation", "Minutes to best", "Minutes in all", "Best epoch", "Epochs", "Stopped by",
+    "Memory, GiB", "Seeds",
+)  # fmt: skip
+BUDGET_CAPTION = (
+    "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
+    "Underfit: training ended by its budget, and the best epoch was in the last fifth."
+)
 
 
-def is_underfit(status: Json) -> bool:
-    """Whether training ended by its budget while validation was still improving."""
+def is_underfit(model: ModelResults) -> bool:
+    """Return whether training of any seed ended by its budget while validation was still improving."""
+    return any(stopped_while_improving(folder.status()) for folder in model.folders)
+
+
+def stopped_while_improving(status: Json) -> bool:
+    """Return whether a status.json has its best epoch in the last fifth of a training without early stopping."""
     if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
         return False
-    return bool(status["best_epoch"] >= LATE * status["epochs"])
+    return bool(status["best_epoch"] >= MIN_UNDERFIT_SHARE * status["epochs"])
 
 
-def dataset_card(run: RunFolder) -> Html:
-    """Which data this is, beyond doubt."""
+def dataset_facts(run: RunFolder) -> list[Fact]:
+    """Return what identifies the data of a run: settings, sizes, split, digests, source and notes."""
     data = run.read_dataset()
-    split = data["split"]
-    pairs: list[tuple[str, str | Html]] = [
-        ("Dataset", element("code", as_code(data["dataset"]))),
-        ("Users", f"{data['users']:,}"),
-        ("Items", f"{data['items']:,}"),
-        ("Interactions", f"{data['interactions']:,} ({data['interactions'] / max(1, data['users']):.1f} per user)"),
-        ("Density", f"{data['interactions'] / max(1, data['users'] * data['items']):.3%}"),
+    split, users, items, interactions = data["split"], data["users"], data["items"], data["interactions"]
+    facts = [
+        Fact("Dataset", [as_code(data["dataset"])], is_code=True),
+        Fact("Users", [f"{users:,}"]),
+        Fact("Items", [f"{items:,}"]),
+        Fact("Interactions", [f"{interactions:,} ({interactions / max(1, users):.1f} per user)"]),
+        Fact("Density", [f"{interactions / max(1, users * items):.3%}"]),
     ]
     if data.get("filters"):
-        pairs.append(("Filters", joined([element("code", as_code(kept)) for kept in data["filters"]], ", ")))
+        facts.append(Fact("Filters", [as_code(settings) for settings in data["filters"]], is_code=True))
     if data.get("tied_share") is not None:
-        pairs.append(("Tied timestamps", f"{data['tied_share']:.1%} of neighbouring interactions of a user"))
-    pairs += [
-        ("Split", element("code", as_code(run.read_recipe().get("split")))),
-        ("Training interactions", f"{split['train_interactions']:,}"),
-        ("Validation, test users", f"{split['validation_users']:,}, {split['test_users']:,}"),
-        ("Digest of the sequences", element("code", data["sha256"])),
-        ("Digest of the split", element("code", split["digest"])),
-        *_publication(data["dataset"]),
-        *(("Note", note) for note in data.get("notes", [])),
+        facts.append(Fact("Tied timestamps", [f"{data['tied_share']:.1%} of neighbouring interactions of a user"]))
+    return [
+        *facts,
+        Fact("Split", [as_code(run.read_recipe().get("split"))], is_code=True),
+        Fact("Training interactions", [f"{split['train_interactions']:,}"]),
+        Fact("Validation, test users", [f"{split['validation_users']:,}", f"{split['test_users']:,}"]),
+        Fact("Digest of the sequences", [data["sha256"]], is_code=True),
+        Fact("Digest of the split", [split["digest"]], is_code=True),
+        *_publication_facts(data["dataset"]),
+        *(Fact("Note", [note]) for note in data.get("notes", [])),
     ]
-    return facts(pairs)
 
 
-def _publication(settings: Json) -> list[tuple[str, str | Html]]:
-    """Source and terms of a published dataset."""
+def _publication_facts(settings: Json) -> Iterator[Fact]:
+    """Yield source and terms of a published dataset."""
     try:
         dataset = restore(settings, DATA_CLASSES)
     except InputError:
-        return []
-    publication = dataset.publication if isinstance(dataset, Dataset) else None
-    return [("Source", publication.source), ("Terms", publication.terms)] if publication else []
+        return
+    if isinstance(dataset, Dataset) and (publication := dataset.publication):
+        yield from (Fact("Source", [publication.source]), Fact("Terms", [publication.terms]))
 
 
-def models(runs: LoadedRuns) -> Html:
-    """Settings and budget of every finished model."""
-    header = [
-        "Model",
-        "Best validation",
-        "Minutes to best",
-        "Minutes in all",
-        "Best epoch",
-        "Epochs",
-        "Stopped by",
-        "Memory, GiB",
-        "Seeds",
-    ]
-    lines, parts = [], []
-    for model in runs.models:
-        ended = ", ".join(
-            dict.fromkeys(str(status.get("stopped_by", "")).replace("_", " ") for status in statuses(model))
-        )
-        badge = element("span", "underfit", class_="badge warn") if any(map(is_underfit, statuses(model))) else Html("")
-        lines.append(
-            [
-                element("td", joined([element("span", model.name), badge], " ")),
-                number_cell(model.best_validation, ".4f"),
-                number_cell(_minutes(model, "seconds_to_best"), ".1f"),
-                number_cell(_minutes(model, "seconds_total"), ".1f"),
-                number_cell(_mean(model, "best_epoch"), ".0f"),
-                number_cell(_mean(model, "epochs"), ".0f"),
-                element("td", ended),
-                number_cell(_mean(model, "peak_memory_gib"), ".2f"),
-                element("td", ", ".join(map(str, model.seeds))),
-            ]
-        )
-        parts.append(details(model.name, element("pre", element("code", as_code(model.settings, depth=0)))))
-    note = (
-        "Time to the end of the best epoch, validation included; the whole time has reading, ranking and storing too. "
-        "Underfit: training ended by its budget, and the best epoch was in the last fifth."
+@dataclass(frozen=True)
+class Models:
+    """The section on the models: their budgets, the evaluation, and their settings as Python code by name."""
+
+    budgets: HtmlTable
+    evaluation: Sequence[Fact]
+    settings: Mapping[str, str]
+
+
+def describe_models(runs: LoadedRuns) -> Models:
+    """Return the budgets and settings of all finished models."""
+    return Models(
+        budgets=HtmlTable(BUDGET_HEADER, [[_budget_row(model) for model in runs.models]], BUDGET_CAPTION),
+        evaluation=[Fact("Evaluation", [as_code(runs.settings["evaluation"])], is_code=True)],
+        settings={model.name: as_code(model.settings, depth=0) for model in runs.models},
     )
-    evaluation = element("code", as_code(runs.settings["evaluation"]))
-    return joined([grid(header, [lines], note), facts([("Evaluation", evaluation)]), *parts])
 
 
-def environment(run: RunFolder) -> Html:
-    """What the run was made with."""
-    found = run.read_environment()
-    packages = ", ".join(f"{name} {version}" for name, version in found.get("packages", {}).items())
-    pairs = [
-        (name.replace("_", " "), str(value)) for name, value in found.items() if isinstance(value, (str, int, float))
+def _budget_row(model: ModelResults) -> list[Cell]:
+    reasons = [str(folder.status().get("stopped_by", "")).replace("_", " ") for folder in model.folders]
+    return [
+        Cell(model.name, badges=[Badge("underfit", is_warning=True)] if is_underfit(model) else []),
+        number_cell(model.best_validation, ".4f"),
+        number_cell(_mean_status(model, "seconds_to_best", 60), ".1f"),
+        number_cell(_mean_status(model, "seconds_total", 60), ".1f"),
+        number_cell(_mean_status(model, "best_epoch"), ".0f"),
+        number_cell(_mean_status(model, "epochs"), ".0f"),
+        Cell(", ".join(dict.fromkeys(reasons))),
+        number_cell(_mean_status(model, "peak_memory_gib"), ".2f"),
+        Cell(", ".join(map(str, model.seeds))),
     ]
-    return facts([*pairs, ("packages", packages)])
+
+
+def _mean_status(model: ModelResults, name: str, divisor: float = 1) -> float | None:
+    """Return a number in status.json, mean over seeds, divided by `divisor`; `None` if no seed has it."""
+    values = [folder.status().get(name) for folder in model.folders]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) / divisor if known else None
+
+
+def environment_facts(run: RunFolder) -> list[Fact]:
+    """Return the versions and hardware of a run."""
+    environment = run.read_environment()
+    packages = ", ".join(f"{name} {version}" for name, version in environment.get("packages", {}).items())
+    plain = {name: value for name, value in environment.items() if isinstance(value, (str, int, float))}
+    return [
+        *(Fact(name.replace("_", " "), [str(value)]) for name, value in plain.items()),
+        Fact("packages", [packages]),
+    ]
 
 
 def as_code(value: Any, depth: int | None = None) -> str:
-    """Settings of recipe.json as the Python that would make them; with a depth, one nested setting per line."""
+    """Return settings of recipe.json as Python code; with a depth, nested settings are on lines of their own."""
     if isinstance(value, list):
         return "[" + ", ".join(as_code(item) for item in value) + "]"
     if not isinstance(value, dict):
         return repr(value)
-    items = [(key, item) for key, item in value.items() if key != "class"]
-    inner = None if depth is None else depth + 1
-    texts = [f"{key}={as_code(item, inner)}" for key, item in items]
-    is_long = depth is not None and any(isinstance(item, dict) for _, item in items)
-    if is_long and depth is not None:
-        margin = "    " * (depth + 1)
-        return (
-            f"{value.get('class', 'dict')}(\n" + "".join(f"{margin}{text},\n" for text in texts) + "    " * depth + ")"
-        )
-    return f"{value.get('class', 'dict')}({', '.join(texts)})"
-
-
-def number_cell(value: float | None, form: str) -> Html:
-    """A cell with a number, or an empty one."""
-    return element("td", "" if value is None else format(value, form))
-
-
-def statuses(model: ModelResults) -> list[Json]:
-    """What became of a model, by seed."""
-    return [folder.status() for folder in model.folders]
-
-
-def _mean(model: ModelResults, name: str) -> float | None:
-    """The mean over seeds of a number in status.json; `None` where there is none."""
-    values = [status[name] for status in statuses(model) if status.get(name) is not None]
-    return float(np.mean(values)) if values else None
-
-
-def _minutes(model: ModelResults, name: str) -> float | None:
-    seconds = _mean(model, name)
-    return None if seconds is None else seconds / 60
+    fields = {key: item for key, item in value.items() if key != "class"}
+    texts = [f"{key}={as_code(item, None if depth is None else depth + 1)}" for key, item in fields.items()]
+    name = value.get("class", "dict")
+    if depth is None or not any(isinstance(item, dict) for item in fields.values()):
+        return f"{name}({', '.join(texts)})"
+    lines = [f"{'    ' * (depth + 1)}{text},\n" for text in texts]
+    return f"{name}(\n{''.join(lines)}{'    ' * depth})"

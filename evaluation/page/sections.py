@@ -1,163 +1,185 @@
-"""What the page of a run says, section by section."""
+"""Sections of the page on the results: summary, main table, pairs of models, the paper's numbers, citations."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
 from aprec_like.errors import InputError
-from evaluation.analysis.breakdown import (
-    VERDICTS,
-    beyond_accuracy_table,
-    compare_pairs,
-    effects_table,
-    pairwise_table,
-    published_table,
-)
+from evaluation.analysis.breakdown import beyond_accuracy_table, effects_table
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.main_table import (
     caption,
     differences_table,
-    digits_for,
-    mark_of,
-    p_text,
-    paper_table,
-    quoted_digits,
+    format_p_value,
+    main_table,
+    num_digits,
+    num_published_digits,
+    value_entry,
 )
+from evaluation.analysis.pairwise import compare_pairs, pairwise_table
+from evaluation.analysis.published import Verdict, compare_with_published, published_table
 from evaluation.figures.all_figures import main_metric
-from evaluation.page.citations import bibtex_of
-from evaluation.page.data_and_models import is_underfit, number_cell, statuses
-from evaluation.page.html import Html, copyable, details, element, grid, joined, listing, table_of, value_cell
+from evaluation.page.citations import collect_bibtex
+from evaluation.page.data_and_models import is_underfit
+from evaluation.page.html import Badge, Cell, HtmlTable, number_cell, to_html_table
 from evaluation.results.load import LoadedRuns
-from evaluation.table import Entry, as_latex
+from evaluation.table_formats import as_latex
+
+VERDICT_CLASSES = {Verdict.INSIDE: "good", Verdict.CLOSE: "", Verdict.OFF: "bad"}
+"""CSS classes of verdicts."""
 
 
-def header_of(runs: LoadedRuns) -> Html:
-    """Title and one line of what, on what."""
-    dataset = runs.folders[0].read_dataset()
-    num_models = len(runs.settings["models"])
-    line = (
+def subtitle(runs: LoadedRuns) -> str:
+    """Return one line with the sizes of the data and the number of finished models."""
+    dataset, num_models = runs.folders[0].read_dataset(), len(runs.settings["models"])
+    return (
         f"{dataset['dataset']['class']}: {dataset['users']:,} users, {dataset['items']:,} items, "
         f"{dataset['interactions']:,} interactions; {len(runs.models)} of {num_models} models finished"
     )
-    return joined([element("h1", runs.title), element("p", line, class_="soft")])
 
 
-def summary(runs: LoadedRuns, comparison: Comparison) -> Html:
-    """The run in a few sentences."""
+def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
+    """Return the results in a few sentences: the best model, the oracle, published numbers, underfit models."""
     if not comparison.rows:
-        return listing(["No model has finished yet.", *comparison.remarks])
+        return ["No model has finished yet.", *comparison.remarks]
     metric = main_metric(comparison.metrics)
     rows = {row.name: row for row in comparison.rows}
     first, *others = comparison.ranked(metric)
-    best, digits = rows[first].cells[metric].value, digits_for(comparison, metric)
-    lines: list[str | Html] = [
+    best, digits = rows[first].cells[metric].value, num_digits(comparison, metric)
+    lines = [
         f"Best by {metric}: {first} with {best.mean:.{digits}f} (95 % interval {best.low:.{digits}f} to "
-        f"{best.high:.{digits}f})" + (f"; {_lead(comparison, first, others[0], metric)}" if others else "") + "."
+        f"{best.high:.{digits}f})"
+        + (f"; {_describe_lead(rows[first], rows[others[0]], comparison)}" if others else "")
+        + "."
     ]
     for bound in comparison.bounds:
         share = best.mean / bound.cells[metric].value.mean
         lines.append(f"That is {share:.0%} of what the {bound.name} reaches, which no model can beat.")
-    table, _ = published_table(comparison)
-    if verdicts := [line[-1] for line in table.blocks[0]]:
-        counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
-        lines.append(f"Of {len(verdicts)} published numbers: {', '.join(counts)}.")
-    if underfit := [model.name for model in runs.models if any(map(is_underfit, statuses(model)))]:
+    if counts := Counter(number.verdict for number in compare_with_published(comparison)):
+        texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
+        lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
+    if underfit := [model.name for model in runs.models if is_underfit(model)]:
         lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
-    return listing([*lines, *runs.remarks])
+    return [*lines, *runs.remarks]
 
 
-def _lead(comparison: Comparison, first: str, second: str, metric: str) -> str:
-    """How far the best is ahead of the second, and whether that is significant."""
-    rows = {row.name: row for row in comparison.rows}
-    one, other = (rows[name].cells[metric].value.mean for name in (first, second))
-    ahead = f"{one / other - 1:+.1%} over {second}" if other else f"ahead of {second}"
-    cell = rows[second].cells[metric]
-    if cell.comparator != first or cell.p_corrected is None:
-        return ahead
-    found = "significant" if comparison.is_significant(cell) else "not significant"
-    p = p_text(cell.p_corrected)
-    return f"{ahead}, {found} (p {p if p.startswith('<') else f'= {p}'})"
+def _describe_lead(first: Row, second: Row, comparison: Comparison) -> str:
+    """Return the relative difference between the best and the second model, and whether it is significant."""
+    metric = main_metric(comparison.metrics)
+    cell = second.cells[metric]
+    ratio = first.cells[metric].value.mean / cell.value.mean if cell.value.mean else None
+    lead = f"ahead of {second.name}" if ratio is None else f"{ratio - 1:+.1%} over {second.name}"
+    if cell.comparator != first.name or cell.p_corrected is None:
+        return lead
+    significance = "significant" if comparison.is_significant(cell) else "not significant"
+    p = format_p_value(cell.p_corrected)
+    return f"{lead}, {significance} (p {p if p.startswith('<') else f'= {p}'})"
 
 
-def results(runs: LoadedRuns, comparison: Comparison) -> Html:
-    """The main table with intervals and stars, and everything that hangs on it."""
+@dataclass(frozen=True)
+class Results:
+    """The section with the main table, the tables behind it, and remarks on the tests."""
+
+    table: HtmlTable
+    differences: HtmlTable
+    beyond_accuracy: HtmlTable
+    remarks: Sequence[str]
+
+
+def describe_results(runs: LoadedRuns, comparison: Comparison) -> Results | None:
+    """Return the main table with intervals, and everything behind it; `None` without a finished model."""
     if not comparison.rows:
-        return element("p", "No model has finished yet.")
-    metrics = comparison.metrics
-    cells = [cell for row in comparison.rows for cell in row.cells.values()]
-    published = metrics if any(cell.published is not None for cell in cells) else ()
-    header = ["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes"]
-    group_of = {name: group for group, names in comparison.groups.items() for name in names}
-    order = {metric: comparison.ranked(metric) for metric in metrics}
-    exact = {metric: f".{quoted_digits(comparison, metric)}f" for metric in metrics}
+        return None
+    return Results(
+        table=_main_table(runs, comparison),
+        differences=to_html_table(differences_table(comparison)),
+        beyond_accuracy=to_html_table(beyond_accuracy_table(runs)),
+        remarks=[remark for remark in comparison.remarks if remark not in runs.remarks],
+    )
 
-    def measured(row: Row, metric: str) -> Html:
-        cell, digits = row.cells[metric], digits_for(comparison, metric)
-        place = order[metric].index(row.name) if row.name in order[metric] and len(order[metric]) > 1 else None
-        mark = mark_of(comparison) if comparison.is_significant(cell) else ""
-        text = f"{cell.value.mean:.{digits}f}"
-        entry = Entry(text, "best" if place == 0 else "second" if place == 1 else None, mark)
-        return value_cell(entry, f"{cell.value.low:.{digits}f} to {cell.value.high:.{digits}f}", cell.value.mean)
 
-    def line(row: Row) -> list[Html]:
-        model = runs.find(row.name)
-        badges = [element("span", group_of[row.name], class_="badge")] if row.name in group_of else []
-        if any(map(is_underfit, statuses(model))):
-            badges.append(element("span", "underfit", class_="badge warn", title="still improving when training ended"))
-        name = element("td", joined([element("span", row.name), *badges], " "))
-        quoted = [number_cell(row.cells[metric].published, exact[metric]) for metric in published]
+def _main_table(runs: LoadedRuns, comparison: Comparison) -> HtmlTable:
+    metrics, published = comparison.metrics, comparison.published_metrics
+    formats = {metric: f".{num_published_digits(comparison, metric)}f" for metric in metrics}
+
+    def row_cells(row: Row) -> list[Cell]:
+        quoted = [number_cell(row.cells[metric].published, formats[metric]) for metric in published]
         minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
-        return [name, *(measured(row, metric) for metric in metrics), *quoted, number_cell(minutes, ".1f")]
+        values = [_value_cell(comparison, row, metric) for metric in metrics]
+        return [_name_cell(runs, comparison, row.name), *values, *quoted, number_cell(minutes, ".1f")]
 
-    empty = [element("td", "")]
-    quoted = [
+    literature = [
         [
-            element("td", f"{name} (quoted)"),
-            *empty * len(published),
-            *(number_cell(values.get(metric), exact[metric]) for metric in metrics),
-            *empty,
+            Cell(f"{name} (quoted)"),
+            *[Cell()] * len(published),
+            *(number_cell(values.get(metric), formats[metric]) for metric in metrics),
+            Cell(),
         ]
         for name, values in comparison.literature.items()
     ]
-    blocks = [[line(row) for row in comparison.rows], [line(row) for row in comparison.bounds], quoted]
-    parts = [grid(header, blocks, caption(comparison))]
-    if found := [remark for remark in comparison.remarks if remark not in runs.remarks]:
-        parts.append(details(f"{len(found)} remarks on the tests", listing(list(found))))
-    parts.append(details("Every difference in detail", table_of(differences_table(comparison))))
-    parts.append(details("Beyond accuracy", table_of(beyond_accuracy_table(runs))))
-    return joined(parts)
-
-
-def pairs(runs: LoadedRuns, comparison: Comparison) -> Html:
-    """Every pair under every metric; effects of architecture and loss where they are crossed."""
-    parts = [
-        details(f"{metric} as a table", table_of(pairwise_table(compare_pairs(runs, metric, comparison.rules))))
-        for metric in comparison.metrics
-    ]
-    try:
-        effects = [table_of(effects_table(runs, metric, comparison.rules)) for metric in comparison.metrics]
-    except InputError:
-        return joined(parts)  # most runs don't cross architectures and losses
-    return joined([*parts, element("h3", "Architecture and loss"), *effects])
-
-
-def paper(comparison: Comparison) -> Html | None:
-    """The paper's numbers beside ours, with verdicts; `None` where the recipe quotes none."""
-    table, _ = published_table(comparison)
-    if not table.blocks[0]:
-        return None
-    classes = dict(zip(VERDICTS, ("good", "", "bad"), strict=True))
-    lines = [
-        [*(element("td", str(text)) for text in line[:-1]), element("td", str(line[-1]), class_=classes[str(line[-1])])]
-        for line in table.blocks[0]
-    ]
-    return grid(table.header, [lines], table.caption)
-
-
-def citation(runs: LoadedRuns, comparison: Comparison) -> Html:
-    """What to cite, and the table for the paper."""
-    bibtex = bibtex_of(
-        {"dataset": runs.settings.get("dataset"), "models": [model.settings for model in runs.models]}
+    return HtmlTable(
+        header=["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes"],
+        blocks=[list(map(row_cells, comparison.rows)), list(map(row_cells, comparison.bounds)), literature],
+        caption=caption(comparison),
     )
-    parts = [copyable("latex", "The table in LaTeX", as_latex(paper_table(comparison)))] if comparison.rows else []
-    if bibtex:
-        parts.append(copyable("bibtex", "The models, losses and data used here", bibtex))
-    return joined(parts)
+
+
+def _name_cell(runs: LoadedRuns, comparison: Comparison, name: str) -> Cell:
+    badges = [Badge(group) for group, names in comparison.groups.items() if name in names]
+    if is_underfit(runs.find(name)):
+        badges.append(Badge("underfit", is_warning=True, title="still improving when training ended"))
+    return Cell(name, badges=badges)
+
+
+def _value_cell(comparison: Comparison, row: Row, metric: str) -> Cell:
+    entry = value_entry(comparison, row, metric)
+    value, digits = row.cells[metric].value, num_digits(comparison, metric)
+    interval = f"{value.low:.{digits}f} to {value.high:.{digits}f}"
+    return Cell(entry.text, entry.emphasis, entry.mark, note=interval, sort_value=value.mean)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The section on pairs of models: a table per metric, and tables of effects of architecture and loss."""
+
+    tables: Mapping[str, HtmlTable]
+    effects: Sequence[HtmlTable]
+
+
+def describe_pairs(runs: LoadedRuns, comparison: Comparison) -> Pairs:
+    """Return the tests of all pairs; effects are empty unless architectures and losses are crossed."""
+    metrics, rules = comparison.metrics, comparison.rules
+    tables = {metric: to_html_table(pairwise_table(compare_pairs(runs, metric, rules))) for metric in metrics}
+    try:
+        effects = [to_html_table(effects_table(runs, metric, rules)) for metric in metrics]
+    except InputError:
+        effects = []
+    return Pairs(tables, effects)
+
+
+def describe_published(comparison: Comparison) -> HtmlTable:
+    """Return the published numbers beside ours, the verdicts in colour; without rows if the recipe has none."""
+    table = to_html_table(published_table(comparison))
+    verdicts = [number.verdict for number in compare_with_published(comparison)]
+    rows = [
+        [*row[:-1], replace(row[-1], css_class=VERDICT_CLASSES[verdict])]
+        for row, verdict in zip(table.blocks[0], verdicts, strict=True)
+    ]
+    return replace(table, blocks=[rows])
+
+
+@dataclass(frozen=True)
+class Citation:
+    """The section to copy from: the main table in LaTeX, and BibTeX entries; empty texts are left out."""
+
+    latex: str
+    bibtex: str
+
+
+def describe_citation(runs: LoadedRuns, comparison: Comparison) -> Citation:
+    """Return the main table for a paper, and the references of the data, models and losses of the finished models."""
+    settings = {"dataset": runs.settings.get("dataset"), "models": [model.settings for model in runs.models]}
+    latex = as_latex(main_table(comparison, show_published=False)) if comparison.rows else ""
+    return Citation(latex, collect_bibtex(settings))

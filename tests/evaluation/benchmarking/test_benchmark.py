@@ -30,7 +30,12 @@ from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 
 recipe = Recipe(
-    dataset=Simulated(num_users=200, num_items=60, num_types=2, lengths=Lengths(median=8, spread=0.3, minimum=5, maximum=20)),
+    dataset=Simulated(
+        num_users=200,
+        num_items=60,
+        num_types=2,
+        lengths=Lengths(median=8, spread=0.3, minimum=5, maximum=20),
+    ),
     split=LeaveOneOut(num_validation_users=20),
     models={
         "Popularity": Popularity(),

@@ -14,19 +14,19 @@ from aprec_like.negatives import Negatives
 from aprec_like.recipe import Trained
 from aprec_like.settings import describe
 from aprec_like.training import Training
-from evaluation.analysis.calibration import read_subjects
+from evaluation.analysis.calibration import read_calibrated_models
 from evaluation.analysis.comparison import compare_models
 from evaluation.figures.all_figures import make_figures, write_figures
 from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
-from evaluation.figures.style import TEXT_COLOUR, to_svg, assign_styles, format_log_axes
+from evaluation.figures.style import TEXT_COLOUR, assign_styles, format_log_axes, to_svg
 from evaluation.figures.sweeps import describe_grid, find_grids, find_sweeps, grid_p_values
 from evaluation.results.load import load_runs
 from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
 
 
 def all_figures(runs, **options):
-    return list(make_figures(runs, compare_models(runs), read_subjects(runs), **options))
+    return list(make_figures(runs, compare_models(runs), read_calibrated_models(runs), **options))
 
 
 def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
@@ -128,7 +128,7 @@ def test_negatives_of_another_law_are_another_line(tmp_path):
 
 def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
-    subjects = read_subjects(runs)
+    subjects = read_calibrated_models(runs)
     labels = {text.get_text() for text in draw_confidence(subjects, assign_styles(["SASRec-Softmax"])).legends[0].texts}
     assert labels == {"SASRec-Softmax", "calibrated"}
 

@@ -1,0 +1,158 @@
+"""Builds the report of a run: its figures as PDF and PNG files, and its HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aprec_like.errors import InputError
+from aprec_like.types import Array
+from evaluation.analysis.calibration import (
+    CalibratedModel,
+    calibration_remarks,
+    calibration_table,
+    read_calibrated_models,
+    read_truths,
+)
+from evaluation.analysis.comparison import Comparison, compare_models
+from evaluation.cli import DONE, import_tensorflow
+from evaluation.figures.all_figures import ReportFigure, make_figures, write_figures
+from evaluation.page.data_and_models import Models, dataset_facts, describe_models, environment_facts
+from evaluation.page.html import Fact, HtmlFigure, HtmlTable, render_page, to_html_figure, to_html_table
+from evaluation.page.sections import (
+    Citation,
+    Pairs,
+    Results,
+    describe_citation,
+    describe_pairs,
+    describe_published,
+    describe_results,
+    subtitle,
+    summarise,
+)
+from evaluation.results.load import LoadedRuns, load_runs
+from evaluation.results.store import RunFolder
+from evaluation.table import Table
+
+SECTIONS = {
+    "summary": "Summary",
+    "results": "Results",
+    "pairs": "Pairs",
+    "paper": "Paper",
+    "training": "Training",
+    "calibration": "Calibration",
+    "dataset": "Data",
+    "models": "Models",
+    "environment": "Environment",
+    "cite": "Cite",
+}
+"""Titles of the sections of the page by identifier."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that the template of the page shows.
+
+    Args:
+        title: name of the run.
+        subtitle: one line below it.
+        sections: titles of the sections by identifier.
+        figures: by identifier of the section.
+        summary, results, pairs, paper, calibration, dataset, models, environment, citation: contents of the sections.
+    """
+
+    title: str
+    subtitle: str
+    sections: Mapping[str, str]
+    figures: Mapping[str, Sequence[HtmlFigure]]
+    summary: Sequence[str]
+    results: Results | None
+    pairs: Pairs
+    paper: HtmlTable
+    calibration: Sequence[HtmlTable]
+    dataset: Sequence[Fact]
+    models: Models
+    environment: Sequence[Fact]
+    citation: Citation
+
+
+def write_report(arguments: argparse.Namespace) -> int:
+    """Write the figures and the page that the arguments of `evaluation.report` ask for; returns the exit code."""
+    folder = RunFolder(arguments.run)
+    runs = load_runs([folder])
+    comparison = compare_models(runs)
+    models = read_calibrated_models(runs)
+    truths = _read_truths(runs, models)
+    remarks = calibration_remarks(runs)
+    for remark in remarks:
+        print(remark, file=sys.stderr)
+    tables = [calibration_table(models, truths, remarks)] if models else []
+    if arguments.truth:
+        tables.append(_truth_table(runs))
+    figures = list(make_figures(runs, comparison, models, truths, arguments.user))
+    write_figures(folder, figures)
+    folder.write_report(render_page(build_page(runs, comparison, figures, tables)))
+    for figure in figures:
+        if figure.name.startswith("grid"):
+            print(figure.caption, file=sys.stderr)
+    print(folder.report_path)
+    return DONE
+
+
+def build_page(
+    runs: LoadedRuns, comparison: Comparison, figures: Sequence[ReportFigure], calibration: Sequence[Table]
+) -> Page:
+    """Return the contents of the page of a run."""
+    paper = describe_published(comparison)
+    omitted = {
+        "pairs": len(comparison.rows) <= 1,
+        "paper": not paper.blocks[0],
+        "training": not runs.models,
+        "calibration": not calibration,
+    }
+    return Page(
+        title=runs.title,
+        subtitle=subtitle(runs),
+        sections={name: title for name, title in SECTIONS.items() if not omitted.get(name)},
+        figures={name: [to_html_figure(figure) for figure in figures if figure.section == name] for name in SECTIONS},
+        summary=summarise(runs, comparison),
+        results=describe_results(runs, comparison),
+        pairs=describe_pairs(runs, comparison),
+        paper=paper,
+        calibration=[to_html_table(table) for table in calibration],
+        dataset=dataset_facts(runs.folders[0]),
+        models=describe_models(runs),
+        environment=environment_facts(runs.folders[0]),
+        citation=describe_citation(runs, comparison),
+    )
+
+
+def _read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> Mapping[str, Array] | None:
+    """Return the true probabilities of simulated data; `None` with a message if they can't be computed."""
+    try:
+        return read_truths(runs, models)
+    except InputError as error:
+        print(f"not compared with the truth: {error}", file=sys.stderr)
+        return None
+
+
+def _truth_table(runs: LoadedRuns) -> Table:
+    """Return a table of predicted against true probabilities of all items; loads the models and TensorFlow."""
+    import_tensorflow()
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of one tracing per network
+    from evaluation.analysis.truth import full_gaps
+
+    rows = [
+        [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}"]
+        for name, gap in full_gaps(runs).items()
+    ]
+    return Table(
+        "truth",
+        ["Model", "|p - P| top 10", "|p - P| catalogue", "KL"],
+        [rows],
+        "Predicted against true probabilities: mean distance over each user's first 10 items and over the whole "
+        "catalogue, and the divergence KL(P || p / sum p), which judges the shape alone.",
+    )
