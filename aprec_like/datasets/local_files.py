@@ -6,20 +6,10 @@ import gzip
 import io
 from pathlib import Path
 
-from aprec_like.errors import InputError
-
 
 def find_plain_or_gzipped(path: Path) -> Path | None:
     """Return `path`, or `path` with `.gz` appended, whichever is a file; `None` if neither is."""
     return next((found for found in (path, path.with_name(f"{path.name}.gz")) if found.is_file()), None)
-
-
-def require_plain_or_gzipped(path: Path) -> Path:
-    """Return `path` or `path` with `.gz` appended; raises `InputError` if neither is a file."""
-    found = find_plain_or_gzipped(path)
-    if found is None:
-        raise InputError(f"{path} (or .gz) does not exist; put the file there or name another data folder")
-    return found
 
 
 def open_plain_or_gzipped(path: Path) -> io.BufferedReader | gzip.GzipFile:

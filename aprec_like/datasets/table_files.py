@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import zlib
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,16 +16,15 @@ import pyarrow.csv
 import pyarrow.parquet
 from typing_extensions import override
 
-from aprec_like.datasets.base import Dataset
-from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.columns import Columns, interactions_from
-from aprec_like.datasets.local_files import find_plain_or_gzipped, open_plain_or_gzipped, require_plain_or_gzipped
+from aprec_like.datasets.local_files import open_plain_or_gzipped
+from aprec_like.datasets.user_file import UserFile
 from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 
 
 @dataclass(frozen=True)
-class TableFile(Dataset):
+class TableFile(UserFile):
     """Table with one row per interaction. Ids may be numbers or strings; all outputs show them unchanged.
 
     The interactions of a user are sorted by `timestamp`, ties in the order of the file; without a timestamp they keep
@@ -40,29 +38,15 @@ class TableFile(Dataset):
         rating: name of the column of ratings.
     """
 
-    path: str
     user: str
     item: str
     timestamp: str | None = None
     rating: str | None = None
 
-    @override
-    def load(self, data_dir: Path) -> Interactions:
-        path = require_plain_or_gzipped(data_dir / self.path)
-        return load_cached(path, self, lambda: self._read(path))
-
-    @override
-    def is_on_disk(self, data_dir: Path) -> bool:
-        return find_plain_or_gzipped(data_dir / self.path) is not None
-
     @property
     def columns(self) -> Columns:
         """Names of the columns."""
         return Columns(self.user, self.item, self.timestamp, self.rating)
-
-    @abstractmethod
-    def _read(self, path: Path) -> Interactions:
-        """Read the file."""
 
 
 @dataclass(frozen=True)

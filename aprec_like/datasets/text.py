@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from aprec_like.datasets.base import Dataset
-from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.local_files import find_plain_or_gzipped, open_plain_or_gzipped, require_plain_or_gzipped
+from aprec_like.datasets.local_files import open_plain_or_gzipped
+from aprec_like.datasets.user_file import UserFile
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.types import Array
@@ -24,7 +23,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class TextFile(Dataset):
+class TextFile(UserFile):
     """Text file with one `user item` pair of whole numbers per line, oldest first within a user.
 
     Users and items are numbered in the order of their ids.
@@ -35,7 +34,6 @@ class TextFile(Dataset):
             `num_items`. By default the catalogue consists of the distinct items of the file.
     """
 
-    path: str
     num_items: int | None = None
 
     def __post_init__(self) -> None:
@@ -43,14 +41,6 @@ class TextFile(Dataset):
             raise ValueError(f"TextFile needs num_items of at least 1. Received: num_items={self.num_items}")
 
     @override
-    def load(self, data_dir: Path) -> Interactions:
-        path = require_plain_or_gzipped(data_dir / self.path)
-        return load_cached(path, self, lambda: self._read(path))
-
-    @override
-    def is_on_disk(self, data_dir: Path) -> bool:
-        return find_plain_or_gzipped(data_dir / self.path) is not None
-
     def _read(self, path: Path) -> Interactions:
         users, items = read_pairs(path)
         if self.num_items is None:
