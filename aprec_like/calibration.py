@@ -31,9 +31,9 @@ class OptimalSigmoid:
 
     If the positive is never sampled, an item is a negative only when it is not the next one, and the optimum is
     beta P / (alpha - alpha P + beta P), which is P itself for t = 1 (Theorem 1 of the gSASRec paper). The authors'
-    sampler draws any item, the positive too, k / |I| times on average whatever comes next, and the optimum is
-    beta P / (k / |I| + beta P). Negatives that reject a user's whole history come from somewhat fewer items; they are
-    treated as if only the positive were rejected.
+    code samples from all items, the positive too, so that an item is a negative k / |I| times on average whatever comes
+    next, and the optimum is beta P / (k / |I| + beta P). Negatives that reject a user's whole history come from
+    somewhat fewer items; they are treated as if only the positive were rejected.
 
     Args:
         num_negatives: k.

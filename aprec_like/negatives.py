@@ -15,7 +15,7 @@ from aprec_like.types import Tensor
 from aprec_like.unseen_items import unseen_thresholds
 
 NUM_TRIES = 8
-"""Items drawn at once for a negative that may be rejected, so that a second round of draws is rarely needed."""
+"""Items sampled at once for a negative that may be rejected, so that a second round is rarely needed."""
 
 SharedBy = Literal["position", "sequence", "batch"]
 

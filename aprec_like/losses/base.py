@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
+class Loss:
     """Loss function, with the meaning that it gives to a model's scores; subclasses are frozen dataclasses."""
 
     citations: ClassVar[tuple[str, ...]] = ()
@@ -28,9 +28,9 @@ class Loss(ABC):
         """Name of the loss in legends, without its number of negatives."""
         return type(self).__name__
 
-    @abstractmethod
     def probability(self, num_items: int, negatives: Negatives) -> Probability | None:
         """Return how scores of a model trained with this loss become probabilities; `None` if they don't."""
+        return None
 
     def optimal_sigmoid(self, num_items: int, negatives: Negatives) -> OptimalSigmoid | None:
         """Return the optimal sigmoid as a function of the true probability; `None` without a closed form."""
@@ -38,7 +38,7 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True)
-class SampledLoss(Loss):
+class SampledLoss(Loss, ABC):
     """Loss over the positive and `num_negatives` sampled items of every position.
 
     Args:
@@ -108,7 +108,7 @@ class BinaryLoss(SampledLoss):
 
 
 @dataclass(frozen=True)
-class FullLoss(Loss):
+class FullLoss(Loss, ABC):
     """Loss over all items. It takes states and the item table instead of logits, so that it can compute in chunks."""
 
     @abstractmethod

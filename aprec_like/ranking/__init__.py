@@ -1,4 +1,4 @@
-"""Ranking the whole catalogue for every user, without holding or sorting all scores."""
+"""Ranking of the whole catalogue for every user, without holding or sorting all scores."""
 
 from aprec_like.ranking.rank_catalogue import NetworkScorer, Rankings, rank
 

@@ -1,7 +1,7 @@
-"""One pass over the catalogue for some users: how many items beat the target, which are best, and sums over all.
+"""One pass over the catalogue for a batch of users: rank counts of the targets, top items, and sums over all items.
 
-Scores are made chunk by chunk, items as rows and users as columns, and used while they are in the processor's cache;
-they never exist as a whole. The loop over chunks is in the graph, and all shapes but the numbers of seen items are
+Scores are computed in chunks, items as rows and users as columns, and used while they are in the processor's cache; the
+full score matrix never exists. The loop over chunks is in the graph, and all shapes but the numbers of seen items are
 static.
 """
 
@@ -19,259 +19,268 @@ from aprec_like.interactions import PADDING
 from aprec_like.types import Array, Tensor
 
 CHUNK_ITEMS = 1 << 16
-"""How many items are scored by one product; with 128 users that is 32 MiB of scores."""
+"""Items scored by one matrix product; with 128 users that is 32 MiB of scores."""
 
 CACHED_ITEMS = 1 << 13
-"""How many of them are then summed up together: few enough to be read from memory once, in whole blocks."""
+"""Items of a chunk that are reduced together: few enough to be read from memory once; a multiple of `BLOCK_ITEMS`."""
 
 BLOCK_ITEMS = 16
-"""How many neighbouring items are represented by the best of them while the best items are looked for."""
+"""Neighbouring items that are represented by their maximum in the search for the top items."""
 
-NEAR = 75.0
-"""Exponentials of scores that are not further from zero can be added up in float32 as they are."""
+MAX_UNSHIFTED_SCORE = 75.0
+"""Largest absolute score whose exponentials can be summed in float32 without subtracting a maximum first."""
 
 
 class Cells(NamedTuple):
-    """Some (item, user) cells of the scores, in the order of the items.
+    """Some (item, user) cells of the score matrix, sorted by item.
 
-    places: (cells, 2) item and user.
-    bounds: (chunks + 1,) where the cells of each chunk of items begin, and where the last ones end.
+    indices: (cells, 2) item and user.
+    bounds: (chunks + 1,) index of the first cell of each chunk of items, then the number of cells.
     """
 
-    places: Tensor
+    indices: Tensor
     bounds: Tensor
 
     @classmethod
-    def of(cls, items: Array, users: Array, num_items: int) -> Cells:
-        """The cells of pairs in any order."""
+    def from_pairs(cls, items: Array, users: Array, num_items: int) -> Cells:
+        """Create the cells of (item, user) pairs in any order."""
         order = np.argsort(items, kind="stable")
-        starts = np.append(np.arange(0, num_items, CHUNK_ITEMS), num_items)
-        bounds = np.searchsorted(items[order], starts)
+        chunk_starts = np.append(np.arange(0, num_items, CHUNK_ITEMS), num_items)
+        bounds = np.searchsorted(items[order], chunk_starts)
         return cls(tf.constant(np.stack([items, users], axis=1)[order], tf.int32), tf.constant(bounds, tf.int32))
 
     def write(self, scores: Tensor, values: Tensor, first: Tensor) -> Tensor:
-        """The (items, users) scores of the chunk that starts at item `first`, with (users,) values in these cells."""
+        """Return the (items, users) scores of the chunk that starts at item `first`, with (users,) values in cells."""
         number = first // CHUNK_ITEMS
-        places = self.places[self.bounds[number] : self.bounds[number + 1]]
-        return tf.tensor_scatter_nd_update(scores, places - tf.stack([first, 0]), tf.gather(values, places[:, 1]))
+        indices = self.indices[self.bounds[number] : self.bounds[number + 1]]
+        return tf.tensor_scatter_nd_update(scores, indices - tf.stack([first, 0]), tf.gather(values, indices[:, 1]))
 
 
-class Found(NamedTuple):
-    """What a pass has found for each user. Without a depth only `lead` is kept up.
+class ScanResult(NamedTuple):
+    """Result of a scan for each user. With a depth of 0 only `num_better_minus_worse` is computed.
 
-    lead: (users,) how many more items are better than the target than are worse; excluded ones are worse.
-    reference: (users,) a number from which no score is so far above that its exponential overflows.
-    exp_sum: (users,) the sum of exp(score - reference).
-    sigmoid_sum: (users,) the sum of sigmoid(score).
-    top_scores: (users, depth) the best scores of items that are not excluded, -inf where there are fewer.
-    top_items: (users, depth) their items; of equal ones the first in the catalogue comes first.
+    num_better_minus_worse: (users,) items scored above the target minus items scored below it; excluded items count as
+        below.
+    exp_shift: (users,) number subtracted from scores so that their exponentials do not overflow.
+    exp_sum: (users,) sum of exp(score - exp_shift).
+    sigmoid_sum: (users,) sum of sigmoid(score).
+    top_scores: (users, depth) highest scores of items that are not excluded, -inf where there are fewer.
+    top_items: (users, depth) their items; of equal scores the first in the catalogue comes first.
     """
 
-    lead: Tensor
-    reference: Tensor
+    num_better_minus_worse: Tensor
+    exp_shift: Tensor
     exp_sum: Tensor
     sigmoid_sum: Tensor
     top_scores: Tensor
     top_items: Tensor
 
-    def numpy(self) -> Found:
-        """The same as NumPy arrays."""
-        return Found(*(value.numpy() for value in self))
+    def numpy(self) -> ScanResult:
+        """Return the result as NumPy arrays."""
+        return ScanResult(*(value.numpy() for value in self))
 
     @classmethod
-    def nothing(cls, shape: Shape) -> Found:
-        """Before the first item."""
-        zeros = tf.zeros([shape.num_users], tf.float64)
-        top = [shape.num_users, shape.depth]
+    def initial(cls, spec: ScanSpec) -> ScanResult:
+        """Return the result before the first item."""
+        zeros = tf.zeros([spec.num_users], tf.float64)
+        top_shape = [spec.num_users, spec.depth]
         return cls(
-            zeros,
-            tf.fill([shape.num_users], tf.float32.min),
-            zeros,
-            zeros,
-            tf.fill(top, -np.inf),
-            tf.fill(top, PADDING),
+            num_better_minus_worse=zeros,
+            exp_shift=tf.fill([spec.num_users], tf.float32.min),
+            exp_sum=zeros,
+            sigmoid_sum=zeros,
+            top_scores=tf.fill(top_shape, -np.inf),
+            top_items=tf.fill(top_shape, PADDING),
         )
 
 
-class Task(NamedTuple):
-    """Whom to scan the catalogue for.
+class ScanInputs(NamedTuple):
+    """Targets and seen items of the users to scan for.
 
     targets: (users,) items.
-    own: the cells of the targets.
-    seen: the cells of what is excluded.
+    target_cells: cells of the targets.
+    seen_cells: cells of the items to exclude.
     """
 
     targets: Tensor
-    own: Cells
-    seen: Cells
+    target_cells: Cells
+    seen_cells: Cells
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What is static in a scan: one is traced for each.
+class ScanSpec:
+    """Static properties of a scan; one graph is traced for each combination.
 
     Args:
         num_items: size of the catalogue.
-        num_users: how many users are scanned for at once.
-        depth: how many of the best items to keep; with 0 only the lead is found.
-        excludes_seen: whether the task's seen cells are excluded.
-        is_near: whether all scores are known to be within `NEAR` of zero.
+        num_users: number of users of a scan.
+        depth: number of top items to keep; 0 computes `num_better_minus_worse` only.
+        excludes_seen: whether the seen cells are excluded.
+        is_unshifted: whether all absolute scores are known to be at most `MAX_UNSHIFTED_SCORE`.
     """
 
     num_items: int
     num_users: int
     depth: int
     excludes_seen: bool
-    is_near: bool
+    is_unshifted: bool
 
-    def task_spec(self) -> Task:
-        """Shapes and types of a task."""
+    def inputs_spec(self) -> ScanInputs:
+        """Return the shapes and dtypes of the inputs."""
         bounds = tf.TensorSpec([-(-self.num_items // CHUNK_ITEMS) + 1], tf.int32)
         cells = Cells(tf.TensorSpec([None, 2], tf.int32), bounds)
-        return Task(tf.TensorSpec([self.num_users], tf.int32), cells, cells)
+        return ScanInputs(tf.TensorSpec([self.num_users], tf.int32), cells, cells)
 
 
 @cache
-def scan_of_products(shape: Shape, dim: int) -> Callable[[Tensor, Tensor, Task, Tensor], tuple[Tensor, Found]]:
-    """A scan where an item's score is the product of its row and a state.
+def make_product_scan(
+    spec: ScanSpec, dim: int
+) -> Callable[[Tensor, Tensor, ScanInputs, Tensor], tuple[Tensor, ScanResult]]:
+    """Return a scan whose scores are products of item embeddings and states.
 
-    It takes the (num_items, dim) rows, (users, dim) states, the task, and a number that every score is too low by, and
-    gives the (users,) scores of the targets and what it found.
+    Its arguments are the (num_items, dim) table, the (users, dim) states, the inputs and a scalar bias of all scores.
+    It returns the (users,) scores of the targets and the result.
     """
-    rows_spec, states_spec = tf.TensorSpec([shape.num_items, dim]), tf.TensorSpec([shape.num_users, dim])
+    table_spec, states_spec = tf.TensorSpec([spec.num_items, dim]), tf.TensorSpec([spec.num_users, dim])
 
-    @tf.function(input_signature=[rows_spec, states_spec, shape.task_spec(), tf.TensorSpec([])])
-    def scan(rows: Tensor, states: Tensor, task: Task, offset: Tensor) -> tuple[Tensor, Found]:
-        def products(first: Tensor, count: int) -> Tensor:
-            return tf.matmul(tf.slice(rows, [first, 0], [count, dim]), states, transpose_b=True)
+    @tf.function(input_signature=[table_spec, states_spec, spec.inputs_spec(), tf.TensorSpec([])])
+    def scan(table: Tensor, states: Tensor, inputs: ScanInputs, bias: Tensor) -> tuple[Tensor, ScanResult]:
+        def score_chunk(first: Tensor, count: int) -> Tensor:
+            return tf.matmul(tf.slice(table, [first, 0], [count, dim]), states, transpose_b=True)
 
-        # By the same kind of product as all scores, so that an item with the row of the target has the target's score.
-        target_scores = tf.linalg.diag_part(tf.matmul(tf.gather(rows, task.targets), states, transpose_b=True))
-        found = _scan(shape, products, target_scores, task, offset)
-        return target_scores + offset, found._replace(top_scores=found.top_scores + offset)
+        # The same kind of product as for all scores, so that items with equal embeddings have equal scores.
+        products = tf.matmul(tf.gather(table, inputs.targets), states, transpose_b=True)
+        target_scores = tf.linalg.diag_part(products)
+        result = _scan(spec, score_chunk, target_scores, inputs, bias)
+        return target_scores + bias, result._replace(top_scores=result.top_scores + bias)
 
     return scan
 
 
 @cache
-def scan_of_scores(shape: Shape) -> Callable[[Tensor, Task], tuple[Tensor, Found]]:
-    """A scan of (users, num_items) scores that are there already, and the task; it gives the same."""
+def make_score_scan(spec: ScanSpec) -> Callable[[Tensor, ScanInputs], tuple[Tensor, ScanResult]]:
+    """Return a scan of given (users, num_items) scores and inputs; it returns the same as a scan of products."""
 
-    @tf.function(input_signature=[tf.TensorSpec([shape.num_users, shape.num_items]), shape.task_spec()])
-    def scan(scores: Tensor, task: Task) -> tuple[Tensor, Found]:
-        def transposed(first: Tensor, count: int) -> Tensor:
-            return tf.transpose(tf.slice(scores, [0, first], [shape.num_users, count]))
+    @tf.function(input_signature=[tf.TensorSpec([spec.num_users, spec.num_items]), spec.inputs_spec()])
+    def scan(scores: Tensor, inputs: ScanInputs) -> tuple[Tensor, ScanResult]:
+        def score_chunk(first: Tensor, count: int) -> Tensor:
+            return tf.transpose(tf.slice(scores, [0, first], [spec.num_users, count]))
 
-        target_scores = tf.gather(scores, task.targets, batch_dims=1)
-        return target_scores, _scan(shape, transposed, target_scores, task, tf.zeros([]))
+        target_scores = tf.gather(scores, inputs.targets, batch_dims=1)
+        return target_scores, _scan(spec, score_chunk, target_scores, inputs, tf.zeros([]))
 
     return scan
 
 
 def _scan(
-    shape: Shape, score: Callable[[Tensor, int], Tensor], target_scores: Tensor, task: Task, offset: Tensor
-) -> Found:
-    """All whole chunks of items, in a loop, and then what is left."""
-    excluded = tf.fill([shape.num_users], -np.inf)
-    survey = _survey_near_zero if shape.is_near else _survey
+    spec: ScanSpec,
+    score_chunk: Callable[[Tensor, int], Tensor],
+    target_scores: Tensor,
+    inputs: ScanInputs,
+    bias: Tensor,
+) -> ScanResult:
+    """Scan all whole chunks of items in a loop, then the remaining items."""
+    excluded = tf.fill([spec.num_users], -np.inf)
+    reduce = _reduce_unshifted if spec.is_unshifted else _reduce
 
-    def pass_over(first: Tensor, count: int, found: Found) -> Found:
-        scores = task.own.write(score(first, count), target_scores, first)
-        ranked = task.seen.write(scores, excluded, first) if shape.excludes_seen else scores
+    def scan_chunk(first: Tensor, count: int, result: ScanResult) -> ScanResult:
+        scores = inputs.target_cells.write(score_chunk(first, count), target_scores, first)
+        ranked = inputs.seen_cells.write(scores, excluded, first) if spec.excludes_seen else scores
         block_maxima = []
         for start in range(0, count, CACHED_ITEMS):
-            some_scores, some_ranked = (values[start : start + CACHED_ITEMS] for values in (scores, ranked))
-            if shape.depth:
-                lead, maxima, *sums = survey(some_ranked, some_scores, target_scores, offset)
-                found = _added(found, *sums)
+            cached_scores, cached_ranked = (values[start : start + CACHED_ITEMS] for values in (scores, ranked))
+            if spec.depth:
+                difference, maxima, *sums = reduce(cached_ranked, cached_scores, target_scores, bias)
+                result = _add_sums(result, *sums)
                 block_maxima.append(maxima)
             else:
-                lead = _lead(some_ranked, target_scores)
-            found = found._replace(lead=found.lead + tf.cast(lead, tf.float64))
-        return _merged(found, ranked, tf.concat(block_maxima, axis=0), first) if shape.depth else found
+                difference = _better_minus_worse(cached_ranked, target_scores)
+            total = result.num_better_minus_worse + tf.cast(difference, tf.float64)
+            result = result._replace(num_better_minus_worse=total)
+        return _merge_top_items(result, ranked, tf.concat(block_maxima, axis=0), first) if spec.depth else result
 
-    num_chunks, rest = divmod(shape.num_items, CHUNK_ITEMS)
-    found = Found.nothing(shape)
+    num_chunks, num_remaining = divmod(spec.num_items, CHUNK_ITEMS)
+    result = ScanResult.initial(spec)
     if num_chunks:
-        _, found = tf.while_loop(
-            lambda number, found: number < num_chunks,
-            lambda number, found: (number + 1, pass_over(number * CHUNK_ITEMS, CHUNK_ITEMS, found)),
-            (tf.constant(0), found),
+        _, result = tf.while_loop(
+            lambda number, result: number < num_chunks,
+            lambda number, result: (number + 1, scan_chunk(number * CHUNK_ITEMS, CHUNK_ITEMS, result)),
+            (tf.constant(0), result),
             parallel_iterations=1,
         )
-    return pass_over(tf.constant(num_chunks * CHUNK_ITEMS), rest, found) if rest else found
+    return scan_chunk(tf.constant(num_chunks * CHUNK_ITEMS), num_remaining, result) if num_remaining else result
 
 
-def _added(found: Found, reference: Tensor, exp_sum: Tensor, sigmoid_sum: Tensor) -> Found:
-    """With the sums over some more items."""
-    new = tf.maximum(found.reference, reference)
-    old_part, new_part = (tf.cast(tf.exp(part - new), tf.float64) for part in (found.reference, reference))
-    return found._replace(
-        reference=new,
-        exp_sum=found.exp_sum * old_part + tf.cast(exp_sum, tf.float64) * new_part,
-        sigmoid_sum=found.sigmoid_sum + tf.cast(sigmoid_sum, tf.float64),
+def _add_sums(result: ScanResult, exp_shift: Tensor, exp_sum: Tensor, sigmoid_sum: Tensor) -> ScanResult:
+    """Return the result with the sums over some more items added."""
+    new_shift = tf.maximum(result.exp_shift, exp_shift)
+    old_factor, new_factor = (tf.cast(tf.exp(shift - new_shift), tf.float64) for shift in (result.exp_shift, exp_shift))
+    return result._replace(
+        exp_shift=new_shift,
+        exp_sum=result.exp_sum * old_factor + tf.cast(exp_sum, tf.float64) * new_factor,
+        sigmoid_sum=result.sigmoid_sum + tf.cast(sigmoid_sum, tf.float64),
     )
 
 
-# XLA makes one loop of each sum and holds nothing between; TensorFlow's own operations take twice the time. To start
-# what is compiled takes time too, so one start does all.
+# XLA compiles each sum to one loop without temporaries; TensorFlow's own operations take twice the time. Each call of a
+# compiled function has a cost, so one call computes everything.
 
-Survey = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""The lead, the maxima of blocks, and the sums with their reference, of some items."""
-
-
-@tf.function(jit_compile=True)
-def _survey(ranked: Tensor, scores: Tensor, target_scores: Tensor, offset: Tensor) -> Survey:
-    return _lead(ranked, target_scores), _block_maxima(ranked), *_sums(scores, offset)
+Reduced = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Of some items: items better minus items worse than the target, block maxima, exp_shift, exp_sum, sigmoid_sum."""
 
 
 @tf.function(jit_compile=True)
-def _survey_near_zero(ranked: Tensor, scores: Tensor, target_scores: Tensor, offset: Tensor) -> Survey:
-    return _lead(ranked, target_scores), _block_maxima(ranked), *_sums_near_zero(scores, offset)
+def _reduce(ranked: Tensor, scores: Tensor, target_scores: Tensor, bias: Tensor) -> Reduced:
+    return _better_minus_worse(ranked, target_scores), _block_maxima(ranked), *_shifted_sums(scores, bias)
 
 
 @tf.function(jit_compile=True)
-def _lead(ranked: Tensor, target_scores: Tensor) -> Tensor:
+def _reduce_unshifted(ranked: Tensor, scores: Tensor, target_scores: Tensor, bias: Tensor) -> Reduced:
+    return _better_minus_worse(ranked, target_scores), _block_maxima(ranked), *_unshifted_sums(scores, bias)
+
+
+@tf.function(jit_compile=True)
+def _better_minus_worse(ranked: Tensor, target_scores: Tensor) -> Tensor:
     return tf.reduce_sum(tf.sign(ranked - target_scores), axis=0)
 
 
-def _sums(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(users,) a reference, and sums of exp(score - reference) and of sigmoid(score)."""
-    highest = tf.reduce_max(scores, axis=0)
-    exp_sum = tf.reduce_sum(tf.exp(scores - highest), axis=0)
-    return highest + offset, exp_sum, tf.reduce_sum(tf.sigmoid(scores + offset), axis=0)
+def _shifted_sums(scores: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (users,) a shift, the sums of exp(score - shift) and of sigmoid(score)."""
+    maxima = tf.reduce_max(scores, axis=0)
+    exp_sum = tf.reduce_sum(tf.exp(scores - maxima), axis=0)
+    return maxima + bias, exp_sum, tf.reduce_sum(tf.sigmoid(scores + bias), axis=0)
 
 
-def _sums_near_zero(scores: Tensor, offset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same with zero as the reference and half of the exponentials."""
-    powers = tf.exp(scores + offset)
-    reference = tf.zeros(scores.shape[1:])
-    return reference, tf.reduce_sum(powers, axis=0), tf.reduce_sum(powers / (1 + powers), axis=0)
+def _unshifted_sums(scores: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same with a shift of zero, which needs half of the exponentials."""
+    exponentials = tf.exp(scores + bias)
+    shift = tf.zeros(scores.shape[1:])
+    return shift, tf.reduce_sum(exponentials, axis=0), tf.reduce_sum(exponentials / (1 + exponentials), axis=0)
 
 
 def _block_maxima(ranked: Tensor) -> Tensor:
-    """(blocks, users) the best score of every block of items; the last block may be smaller."""
+    """Return the (blocks, users) highest score of every block of items; the last block may be smaller."""
     count, num_users = ranked.shape
-    missing = -count % BLOCK_ITEMS
-    filled = tf.pad(ranked, [[0, missing], [0, 0]], constant_values=-np.inf)
-    return tf.reduce_max(tf.reshape(filled, [-1, BLOCK_ITEMS, num_users]), axis=1)
+    num_missing = -count % BLOCK_ITEMS
+    padded = tf.pad(ranked, [[0, num_missing], [0, 0]], constant_values=-np.inf)
+    return tf.reduce_max(tf.reshape(padded, [-1, BLOCK_ITEMS, num_users]), axis=1)
 
 
-def _merged(found: Found, ranked: Tensor, block_maxima: Tensor, first: Tensor) -> Found:
-    """With the best of the items from `first` on, whose (items, users) scores are `ranked`.
+def _merge_top_items(result: ScanResult, ranked: Tensor, block_maxima: Tensor, first: Tensor) -> ScanResult:
+    """Return the result with the top items of the chunk that starts at item `first`, (items, users) scores `ranked`.
 
-    A block of items stands in the first choice as its best item. A block that is not chosen is beaten by `depth`
-    others, each of which has an item that beats all of its own, so no item is lost.
+    First the `depth` best blocks are selected by their maxima. A block that is not selected is beaten by `depth`
+    others, each with an item above all items of that block, so no top item is lost.
     """
-    depth, count, num_users = found.top_scores.shape[1], ranked.shape[0], ranked.shape[1]
-    # What was found before comes first: most blocks are then rejected by one comparison with the worst of it.
-    _, chosen = tf.math.top_k(tf.concat([found.top_scores, tf.transpose(block_maxima)], axis=1), depth)
-    # In the order of the catalogue, so that of equal items the first comes first; behind them what is no block.
-    blocks = tf.sort(tf.where(chosen < depth, count, chosen - depth), axis=1)
+    depth, count, num_users = result.top_scores.shape[1], ranked.shape[0], ranked.shape[1]
+    # Earlier top scores come first: most blocks are then rejected by one comparison with the lowest of them.
+    _, selected = tf.math.top_k(tf.concat([result.top_scores, tf.transpose(block_maxima)], axis=1), depth)
+    # In the order of the catalogue, so that of equal scores the first item comes first; entries without a block last.
+    blocks = tf.sort(tf.where(selected < depth, count, selected - depth), axis=1)
     items = tf.reshape(blocks[:, :, None] * BLOCK_ITEMS + tf.range(BLOCK_ITEMS), [num_users, depth * BLOCK_ITEMS])
     cells = tf.minimum(items, count - 1) * num_users + tf.range(num_users)[:, None]
     scores = tf.where(items < count, tf.gather(tf.reshape(ranked, [-1]), cells), -np.inf)
-    top_scores, places = tf.math.top_k(tf.concat([found.top_scores, scores], axis=1), depth)
-    new_items = first + tf.gather(items, tf.maximum(places - depth, 0), batch_dims=1)
-    old_items = tf.gather(found.top_items, tf.minimum(places, depth - 1), batch_dims=1)
-    return found._replace(top_scores=top_scores, top_items=tf.where(places < depth, old_items, new_items))
+    top_scores, indices = tf.math.top_k(tf.concat([result.top_scores, scores], axis=1), depth)
+    new_items = first + tf.gather(items, tf.maximum(indices - depth, 0), batch_dims=1)
+    old_items = tf.gather(result.top_items, tf.minimum(indices, depth - 1), batch_dims=1)
+    return result._replace(top_scores=top_scores, top_items=tf.where(indices < depth, old_items, new_items))

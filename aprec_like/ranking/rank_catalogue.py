@@ -1,4 +1,4 @@
-"""Scores to ranks: where each target stands among all items of the catalogue, and which items stand first."""
+"""Ranks of targets among all items of the catalogue, and each user's top items."""
 
 from __future__ import annotations
 
@@ -8,34 +8,44 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.special
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.errors import NotFiniteError
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models import CommonScorer, Network, Scorer
-from aprec_like.ranking.catalogue_scan import NEAR, Cells, Found, Shape, Task, scan_of_products, scan_of_scores
+from aprec_like.ranking.catalogue_scan import (
+    MAX_UNSHIFTED_SCORE,
+    Cells,
+    ScanInputs,
+    ScanResult,
+    ScanSpec,
+    make_product_scan,
+    make_score_scan,
+)
 from aprec_like.splits import HeldOut
 from aprec_like.types import Array, Tensor
+from aprec_like.unseen_items import select_unseen, unseen_thresholds
 
 CHUNK_USERS = 128
-"""How many users are ranked at once."""
+"""Users ranked at once."""
 
 CHUNK_SCORES = 1 << 24
-"""How many scores of a model that gives them all are held at once."""
+"""Scores held at once, for models that return the scores of all items."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """What ranking the catalogue for every case of a `HeldOut` gave; all rows in its order.
+    """Rankings of the catalogue for every case of a `HeldOut`, in its order.
 
     Args:
-        ranks: (cases,) 1 is the best; a tie stands half-way between the ranks that its items share; infinite
-            where the target could not be ranked (a seen item that is excluded, or one that nobody has in training).
-        target_scores: (cases,).
-        sigmoid_sums: (cases,) sum of sigmoid(score) over the catalogue, seen items included; NaN without a depth.
+        ranks: (cases,) 1 is the best; tied items share the mean of their ranks; infinite where the target cannot be
+            ranked (a seen item that is excluded, or one that does not occur in training).
+        target_scores: (cases,) scores of the targets.
+        sigmoid_sums: (cases,) sum of sigmoid(score) over the catalogue, seen items included; NaN with a depth of 0.
         logsumexps: (cases,) log of the sum of exp(score) over the catalogue, likewise.
         top_items: (cases, depth) best items first, PADDING where there are fewer.
         top_scores: (cases, depth) their scores.
-        candidate_ranks: (cases,) the rank of the target among drawn candidates alone, where some were given.
+        candidate_ranks: (cases,) rank of the target among sampled candidates only, if candidates were given.
     """
 
     ranks: Array
@@ -49,23 +59,23 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class NetworkScorer(Scorer):
-    """Scores items by the dot product of a network's last state and their rows."""
+    """Scorer by the dot product of a network's last state and the item embeddings."""
 
     network: Network
 
+    @override
     def score(self, histories: Histories) -> Tensor:
-        """(users, num_items)."""
-        return tf.matmul(self.states(histories), self.network.item_table, transpose_b=True) + self.offset
+        return tf.matmul(self.states(histories), self.network.item_table, transpose_b=True) + self.logit_bias
 
     def states(self, histories: Histories) -> Tensor:
-        """(users, dim) float32."""
+        """Return the (users, dim) float32 states from which the next items are predicted."""
         return tf.cast(self.network.last_states(histories), tf.float32)
 
     @property
-    def offset(self) -> Tensor:
-        """What is added to every product."""
-        offset = self.network.logit_bias
-        return tf.zeros([]) if offset is None else tf.cast(offset, tf.float32)
+    def logit_bias(self) -> Tensor:
+        """Scalar added to all scores; 0 for a network without a bias."""
+        bias = self.network.logit_bias
+        return tf.zeros([]) if bias is None else tf.cast(bias, tf.float32)
 
 
 def rank(
@@ -79,133 +89,134 @@ def rank(
 ) -> Rankings:
     """Rank the whole catalogue for every case, in chunks of users.
 
-    The rank of a target is a count of the items with a better score, so nothing is sorted.
+    The rank of a target is computed by counting the items with a higher score, without sorting.
 
     Args:
-        scorer: gives the scores.
-        held_out: whose targets to rank, and what is known before them.
-        exclude_seen: leave out the items of the user's history; a target among them has no rank.
-        depth: how many of the best items to keep; 0 finds the ranks and nothing that costs more.
+        scorer: model to rank with.
+        held_out: targets to rank, and the histories before them.
+        exclude_seen: exclude the items of the user's history; a target among them has no rank.
+        depth: number of top items to keep; 0 computes the ranks only.
         candidates: (cases, n) items among which to rank the target as well.
-        on_progress: called with the number of cases done after every chunk.
+        on_progress: called with the number of finished cases after every chunk.
 
     Raises:
         NotFiniteError: if any score is not finite.
     """
     num_items = held_out.known.num_items
     holds_all_scores = not isinstance(scorer, (NetworkScorer, CommonScorer))
-    most = np.clip(CHUNK_SCORES // num_items, 1, CHUNK_USERS) if holds_all_scores else CHUNK_USERS
-    num_chunks = -(-len(held_out) // int(most))
+    max_users = np.clip(CHUNK_SCORES // num_items, 1, CHUNK_USERS) if holds_all_scores else CHUNK_USERS
+    num_chunks = -(-len(held_out) // int(max_users))
     num_users = -(-len(held_out) // num_chunks)
-    scan = _scan_of(scorer, Shape(num_items, num_users, min(depth, num_items), exclude_seen, is_near=False))
-    # Users with histories of about the same length go together, so that a network has little padding to pass; the
-    # last chunk is filled up, so that all have the same shape.
+    scan = _make_scan(scorer, ScanSpec(num_items, num_users, min(depth, num_items), exclude_seen, is_unshifted=False))
+    # Users with histories of similar length share a chunk, so that a network processes little padding; the last chunk
+    # is padded, so that all have the same shape.
     order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
-    filled = np.pad(order, (0, num_chunks * num_users - len(order)), mode="edge")
-    rows: list[tuple[Array, ...]] = []
-    for number, cases in enumerate(filled.reshape(num_chunks, num_users), start=1):
+    padded = np.pad(order, (0, num_chunks * num_users - len(order)), mode="edge")
+    chunks: list[tuple[Array, ...]] = []
+    for number, cases in enumerate(padded.reshape(num_chunks, num_users), start=1):
         histories, targets = held_out.histories(cases), held_out.targets[cases]
-        target_scores, found, pick = scan(histories, _task(histories, targets, num_items))
+        target_scores, result, score_items = scan(histories, _make_inputs(histories, targets, num_items))
         is_ranked = ~_is_seen(histories, targets) if exclude_seen else True
-        ranks = np.where(is_ranked, (num_items + 1 + found.lead) / 2, np.inf)
-        outcome = [ranks, target_scores, *_sums(found, depth), *_top(found)]
+        ranks = np.where(is_ranked, (num_items + 1 + result.num_better_minus_worse) / 2, np.inf)
+        columns = [ranks, target_scores, *_catalogue_sums(result, depth), *_top_items(result)]
         if candidates is not None:
-            outcome.append(_rank_among(pick, targets, candidates[cases]))
-        rows.append(tuple(outcome))
+            columns.append(_rank_among(score_items, targets, candidates[cases]))
+        chunks.append(tuple(columns))
         on_progress(min(number * num_users, len(held_out)))
-    places = np.argsort(order)
-    columns = [np.concatenate(column)[places] for column in zip(*rows, strict=True)]
+    original_order = np.argsort(order)
+    columns = [np.concatenate(column)[original_order] for column in zip(*chunks, strict=True)]
     columns[0] = np.where(held_out.is_learnable(), columns[0], np.inf)
     return Rankings(*columns)
 
 
-Pick = Callable[[Array], Array]
-"""Gives the (users, n) scores of n items for each user."""
+ScoreItems = Callable[[Array], Array]
+"""Function from (users, n) items to their (users, n) scores."""
 
-Scan = Callable[[Histories, Task], tuple[Array, Found, Pick]]
-"""Scans the catalogue for the users of some histories: scores of the targets, what is found, all as NumPy arrays."""
+Scan = Callable[[Histories, ScanInputs], tuple[Array, ScanResult, ScoreItems]]
+"""Function that scans the catalogue for some users and returns the scores of the targets and the result as arrays."""
 
 
-def _scan_of(scorer: Scorer, shape: Shape) -> Scan:
+def _make_scan(scorer: Scorer, spec: ScanSpec) -> Scan:
     if isinstance(scorer, NetworkScorer):
-        return _scan_products(scorer, shape)
-    return _scan_common(scorer, shape) if isinstance(scorer, CommonScorer) else _scan_scores(scorer, shape)
+        return _scan_network(scorer, spec)
+    return _scan_common_scores(scorer, spec) if isinstance(scorer, CommonScorer) else _scan_scores(scorer, spec)
 
 
-def _scan_products(scorer: NetworkScorer, shape: Shape) -> Scan:
-    """For networks: scores are made from states and rows, chunk by chunk."""
-    table, offset = tf.cast(scorer.network.item_table, tf.float32), scorer.offset
-    dim, largest_row = table.shape[1], _largest_norm(table)
+def _scan_network(scorer: NetworkScorer, spec: ScanSpec) -> Scan:
+    """Return a scan for networks, which computes scores from states and item embeddings chunk by chunk."""
+    table, bias = tf.cast(scorer.network.item_table, tf.float32), scorer.logit_bias
+    dim, max_row_norm = table.shape[1], _max_norm(table)
 
-    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
+    def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
         states = scorer.states(histories)
-        bound = _largest_norm(states) * largest_row + abs(float(offset))
+        bound = _max_norm(states) * max_row_norm + abs(float(bias))
         _check_finite(bound)
-        scan = scan_of_products(replace(shape, is_near=bound <= NEAR), dim)
-        target_scores, found = scan(table, states, task, offset)
+        scan = make_product_scan(replace(spec, is_unshifted=bound <= MAX_UNSHIFTED_SCORE), dim)
+        target_scores, result = scan(table, states, inputs, bias)
 
-        def pick(items: Array) -> Array:
+        def score_items(items: Array) -> Array:
             return np.asarray(tf.linalg.matvec(tf.gather(table, items), states))
 
-        return target_scores.numpy(), found.numpy(), pick
+        return target_scores.numpy(), result.numpy(), score_items
 
     return scan_users
 
 
-def _scan_scores(scorer: Scorer, shape: Shape) -> Scan:
-    """For other models, which give all scores of a user at once."""
+def _scan_scores(scorer: Scorer, spec: ScanSpec) -> Scan:
+    """Return a scan for models that return the scores of all items at once."""
 
-    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
+    def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
         scores = tf.convert_to_tensor(scorer.score(histories), tf.float32)
         bound = float(tf.maximum(tf.reduce_max(scores), -tf.reduce_min(scores)))
         _check_finite(bound)
-        target_scores, found = scan_of_scores(replace(shape, is_near=bound <= NEAR))(scores, task)
-        return target_scores.numpy(), found.numpy(), lambda items: np.take_along_axis(scores.numpy(), items, axis=1)
+        scan = make_score_scan(replace(spec, is_unshifted=bound <= MAX_UNSHIFTED_SCORE))
+        target_scores, result = scan(scores, inputs)
+        return target_scores.numpy(), result.numpy(), lambda items: np.take_along_axis(scores.numpy(), items, axis=1)
 
     return scan_users
 
 
-def _scan_common(scorer: CommonScorer, shape: Shape) -> Scan:
-    """For models that score the same for everyone: sorted once, and then looked up."""
-    scores, num_items = scorer.common_scores, shape.num_items
+def _scan_common_scores(scorer: CommonScorer, spec: ScanSpec) -> Scan:
+    """Return a scan for models with the same scores for all users, which are sorted once and then looked up."""
+    scores, num_items = scorer.common_scores, spec.num_items
     _check_finite(float(np.abs(scores).max()))
     order = np.argsort(-scores, kind="stable")
-    ascending, places = scores[order[::-1]], np.argsort(order)
+    ascending, position_of = scores[order[::-1]], np.argsort(order)
     highest = np.float64(scores.max())
-    reference, exp_sum, sigmoid_sum = (
-        np.full(shape.num_users, value)
+    exp_shift, exp_sum, sigmoid_sum = (
+        np.full(spec.num_users, value)
         for value in (highest, np.exp(scores - highest).sum(), scipy.special.expit(scores).sum(dtype=np.float64))
     )
-    users, wanted = np.arange(shape.num_users), np.arange(shape.depth)
+    users, depths = np.arange(spec.num_users), np.arange(spec.depth)
 
-    def scan_users(histories: Histories, task: Task) -> tuple[Array, Found, Pick]:
-        target_scores = scores[task.targets.numpy()]
-        worse = np.searchsorted(ascending, target_scores, side="left")
-        better = num_items - np.searchsorted(ascending, target_scores, side="right")
-        keys = histories.rows * num_items + places[histories.items]
-        rows, seen = np.divmod(np.unique(keys if shape.excludes_seen else keys[:0]), num_items)
-        # Whatever is seen counts as worse.
-        excess = np.bincount(rows, np.sign(scores[order[seen]] - target_scores[rows]) + 1, shape.num_users)
-        # The j-th place that is not seen is j plus the number of seen ones before it: those with s_i - i <= j.
-        starts = np.searchsorted(rows, users)
-        unseen_before = seen - (np.arange(len(seen)) - starts[rows])
-        keys = np.searchsorted(rows * num_items + unseen_before, users[:, None] * num_items + wanted, side="right")
-        top = wanted + keys - starts[:, None]
-        top_items = order[np.minimum(top, num_items - 1)]
-        top_scores = np.where(top < num_items, scores[top_items], -np.inf)
-        found = Found(better - worse - excess, reference, exp_sum, sigmoid_sum, top_scores, top_items)
-        return target_scores, found, lambda items: scores[items]
+    def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
+        target_scores = scores[inputs.targets.numpy()]
+        num_worse = np.searchsorted(ascending, target_scores, side="left")
+        num_better = num_items - np.searchsorted(ascending, target_scores, side="right")
+        keys = histories.rows * num_items + position_of[histories.items]
+        rows, seen = np.divmod(np.unique(keys if spec.excludes_seen else keys[:0]), num_items)
+        # Seen items count as worse: those that are better (2 too many) or equal (1 too many) are subtracted.
+        excess = np.bincount(rows, np.sign(scores[order[seen]] - target_scores[rows]) + 1, spec.num_users)
+        offsets = np.searchsorted(rows, np.arange(spec.num_users + 1))
+        thresholds = unseen_thresholds(seen, offsets, num_items)
+        positions = select_unseen(thresholds, offsets, num_items, users, depths)
+        top_items = order[np.minimum(positions, num_items - 1)]
+        top_scores = np.where(positions < num_items, scores[top_items], -np.inf)
+        difference = num_better - num_worse - excess
+        result = ScanResult(difference, exp_shift, exp_sum, sigmoid_sum, top_scores, top_items)
+        return target_scores, result, lambda items: scores[items]
 
     return scan_users
 
 
-def _task(histories: Histories, targets: Array, num_items: int) -> Task:
-    own = Cells.of(targets, np.arange(len(targets)), num_items)
-    return Task(tf.constant(targets, tf.int32), own, Cells.of(histories.items, histories.rows, num_items))
+def _make_inputs(histories: Histories, targets: Array, num_items: int) -> ScanInputs:
+    target_cells = Cells.from_pairs(targets, np.arange(len(targets)), num_items)
+    seen_cells = Cells.from_pairs(histories.items, histories.rows, num_items)
+    return ScanInputs(tf.constant(targets, tf.int32), target_cells, seen_cells)
 
 
 def _is_seen(histories: Histories, targets: Array) -> Array:
-    """(users,) whether the target is in the history."""
+    """Return (users,) whether the target is in the history."""
     rows = histories.rows
     return np.bincount(rows[histories.items == targets[rows]], minlength=len(targets)) > 0
 
@@ -215,33 +226,33 @@ def _squared_norms(rows: Tensor) -> Tensor:
     return tf.reduce_sum(tf.square(rows), axis=1)
 
 
-def _largest_norm(rows: Tensor) -> float:
-    """The largest Euclidean norm of a row, NaN where one is: no product is larger than the norms of its factors."""
+def _max_norm(rows: Tensor) -> float:
+    """Return the largest Euclidean norm of a row, NaN if a row has NaN; norms bound the products of rows and states."""
     return float(tf.reduce_max(_squared_norms(rows))) ** 0.5
 
 
 def _check_finite(bound: float) -> None:
-    """Raise `NotFiniteError` if what all scores are bounded by is not a number of float32."""
+    """Raise `NotFiniteError` if an upper bound of all absolute scores is not a finite float32."""
     if not bound <= float(np.finfo(np.float32).max):
         raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
 
 
-def _sums(found: Found, depth: int) -> tuple[Array, Array]:
-    """(users,) sums of sigmoids and logarithms of sums of exponentials."""
+def _catalogue_sums(result: ScanResult, depth: int) -> tuple[Array, Array]:
+    """Return (users,) sums of sigmoids and logs of sums of exponentials; NaN with a depth of 0."""
     if depth == 0:
-        return (np.full(found.lead.shape, np.nan, np.float32),) * 2
-    return found.sigmoid_sum.astype(np.float32), (found.reference + np.log(found.exp_sum)).astype(np.float32)
+        return (np.full(result.num_better_minus_worse.shape, np.nan, np.float32),) * 2
+    return result.sigmoid_sum.astype(np.float32), (result.exp_shift + np.log(result.exp_sum)).astype(np.float32)
 
 
-def _top(found: Found) -> tuple[Array, Array]:
-    """(users, depth) best items and their scores."""
-    top_items = np.where(np.isfinite(found.top_scores), found.top_items, PADDING)
-    return top_items.astype(np.int32), found.top_scores.astype(np.float32)
+def _top_items(result: ScanResult) -> tuple[Array, Array]:
+    """Return (users, depth) top items and their scores."""
+    top_items = np.where(np.isfinite(result.top_scores), result.top_items, PADDING)
+    return top_items.astype(np.int32), result.top_scores.astype(np.float32)
 
 
-def _rank_among(pick: Pick, targets: Array, candidates: Array) -> Array:
-    """(users,) the rank of the target among it and its candidates, ties half-way; it is no candidate to itself."""
-    scores = pick(np.concatenate([targets[:, None], candidates], axis=1))
+def _rank_among(score_items: ScoreItems, targets: Array, candidates: Array) -> Array:
+    """Return the (users,) ranks of the targets among their candidates; candidates equal to the target are ignored."""
+    scores = score_items(np.concatenate([targets[:, None], candidates], axis=1))
     is_other = candidates != targets[:, None]
-    lead = np.where(is_other, np.sign(scores[:, 1:] - scores[:, :1]), 0).sum(axis=1)
-    return (is_other.sum(axis=1) + lead) / 2 + 1
+    num_better_minus_worse = np.where(is_other, np.sign(scores[:, 1:] - scores[:, :1]), 0).sum(axis=1)
+    return (is_other.sum(axis=1) + num_better_minus_worse) / 2 + 1

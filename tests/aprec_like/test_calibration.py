@@ -27,7 +27,7 @@ NUM_ITEMS = len(COUNTS)
 
 
 def learned_sigmoids(loss, negatives, steps=300):
-    """The sigmoids that Adam finds; positives stand in the batch in proportion to P, negatives are drawn."""
+    """The sigmoids that Adam finds; the batch has positives in proportion to P, negatives are sampled."""
     copies = max(1, 8 // loss.num_negatives)
     positives = tf.constant(np.repeat(np.arange(NUM_ITEMS), copies * COUNTS), tf.int32)
     sampler = negatives.sampler(interactions_from([[0, 1]], NUM_ITEMS), loss.num_negatives)
@@ -73,7 +73,7 @@ def test_the_corollary_of_sasrec():
 
 
 def test_the_authors_sampler_shrinks_large_probabilities():
-    """REFERENCE: with t = 1 about P / (1 + P): 0.13 becomes 0.115, 0.5 becomes 0.333."""
+    """With t = 1 about P / (1 + P): 0.13 becomes 0.115, 0.5 becomes 0.333."""
     optimum = GBCE(256, 1.0).optimal_sigmoid(100_000, Negatives())
     assert optimum(0.13) == pytest.approx(0.115, abs=5e-4)
     assert optimum(0.5) == pytest.approx(0.3333, abs=5e-4)
@@ -124,7 +124,7 @@ def test_the_sum_of_sampled_softmax_is_bounded_from_its_best_items():
 
 
 def made_predictions(num_users=2_000, depth=30, power=1.0):
-    """Targets drawn by the true probabilities; what is predicted is a power of them."""
+    """Targets sampled from the true probabilities; the predictions are a power of them."""
     random = np.random.default_rng(1)
     truth = -np.sort(-random.dirichlet(np.full(depth, 0.3), size=num_users), axis=1)
     targets = (random.random(num_users)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1)

@@ -11,7 +11,7 @@ NUM_ITEMS = 10
 
 
 def draw(negatives, positives, histories=None, count=4000, seed=(1, 2)):
-    """(users, positives, count) draws for as many users as there are rows of positives, with their histories."""
+    """Samples of shape (users, positives, count), one user per row of positives."""
     train = interactions_from(histories or [[0, 1]] * len(positives), NUM_ITEMS)
     sampler = negatives.sampler(train, count)
     rows, columns = np.shape(positives)
@@ -97,7 +97,7 @@ def test_popularity_without_the_history():
         {"shared_by": "sequence", "reject_positive": True},
     ],
 )
-def test_impossible_laws_are_refused(settings):
+def test_impossible_sampling_settings_are_refused(settings):
     with pytest.raises(ValueError, match="Negatives"):
         Negatives(**settings)
 

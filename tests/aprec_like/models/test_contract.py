@@ -1,4 +1,4 @@
-"""What every model must do, whatever it is."""
+"""Contracts of all models; a network that is listed in the package is tested with its defaults."""
 
 from dataclasses import replace
 
@@ -6,17 +6,20 @@ import keras
 import numpy as np
 import pytest
 
+from aprec_like import models
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 from aprec_like.losses import GBCE, SampledSoftmax, Softmax
-from aprec_like.models import BERT4Rec, MarkovChain, MatrixFactorisation, Popularity, SASRec
+from aprec_like.models import BERT4Rec, MarkovChain, MatrixFactorisation, NeuralModel, Popularity, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import MFBPR, Trained
+from aprec_like.recipe_classes import recipe_classes
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training.loop import train
 from aprec_like.training.settings import EarlyStopping, Training
+from tests.aprec_like.test_contracts import assert_is_a_setting, listed
 from tests.conftest import NUM_ITEMS, circle_sequences, interactions_from
 
 SASREC = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
@@ -31,6 +34,8 @@ NETWORKS = {
     "MatrixFactorisation": MatrixFactorisation(16),
 }
 SEQUENCE_NETWORKS = {name: model for name, model in NETWORKS.items() if name != "MatrixFactorisation"}
+TESTED = {type(model) for model in NETWORKS.values()}
+NETWORKS |= {cls.__name__: cls() for cls in listed(models, NeuralModel) if cls not in TESTED}
 TRAINING = Training(
     batch_size=32, max_epochs=60, early_stopping=EarlyStopping(patience=25), optimizer=Adam(learning_rate=0.01)
 )
@@ -59,6 +64,11 @@ def data():
 @pytest.fixture(scope="module")
 def split(data):
     return LeaveOneOut(num_validation_users=50).split(data)
+
+
+@by_name(NETWORKS)
+def test_an_architecture_is_a_setting(model):
+    assert_is_a_setting(model, recipe_classes())
 
 
 @by_name(NETWORKS)

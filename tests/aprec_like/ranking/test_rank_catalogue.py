@@ -27,7 +27,7 @@ class FixedScorer(Scorer):
 
 
 class TableNetwork:
-    """A network that is nothing but its tables."""
+    """A network with fixed states and embeddings."""
 
     def __init__(self, states, item_table, logit_bias=None):
         self.states, self.item_table = np.float32(states), tf.constant(np.float32(item_table))
@@ -54,12 +54,12 @@ def test_the_rank_is_one_plus_the_number_of_better_items():
     assert ranks_of([[0.1, 0.9, 0.5, 0.7]], [[0]], [2]) == [3]
 
 
-def test_ties_stand_half_way():
+def test_tied_items_share_the_mean_of_their_ranks():
     assert ranks_of([[1.0, 1.0, 1.0, 5.0]], [[3]], [0]) == [3]  # shares the ranks 2, 3 and 4
     assert ranks_of([[1.0, 1.0, 0.0]], [[2]], [0]) == [1.5]
 
 
-def test_excluded_items_do_not_stand_before_the_target():
+def test_excluded_items_are_not_ranked_above_the_target():
     assert ranks_of([[0.1, 0.9, 0.5, 0.7]], [[1, 3]], [2], exclude_seen=True) == [1]
     assert ranks_of([[0.1, 0.9, 0.5, 0.7]], [[1, 3]], [2], exclude_seen=False) == [3]
 
@@ -169,12 +169,12 @@ def test_products_in_chunks_of_items_equal_plain_numpy(
     for name, value in (("CHUNK_ITEMS", chunk_items), ("CACHED_ITEMS", cached_items), ("BLOCK_ITEMS", block_items)):
         monkeypatch.setattr(scan, name, value)
     monkeypatch.setattr(ranking, "CHUNK_USERS", 16)
-    scan.scan_of_products.cache_clear()
+    scan.make_product_scan.cache_clear()
     random, cases = np.random.default_rng(2), random_cases(37, num_items)
     states, table = random.integers(-2, 3, [37, 3]), random.integers(-2, 3, [num_items, 3])
     ours = rank(NetworkScorer(TableNetwork(states, table)), cases, exclude_seen=exclude_seen, depth=depth)
     ranks_alone = rank(NetworkScorer(TableNetwork(states, table)), cases, exclude_seen=exclude_seen)
-    scan.scan_of_products.cache_clear()
+    scan.make_product_scan.cache_clear()
     scores = states @ table.T
     plain = zip(*plain_rankings(scores, cases, exclude_seen, depth), strict=True)
     ranks, top_items, sigmoid_sums, logsumexps = map(np.array, plain)
@@ -191,7 +191,7 @@ def test_products_in_chunks_of_items_equal_plain_numpy(
     assert np.isnan(ranks_alone.sigmoid_sums).all() and ranks_alone.top_items.shape == (37, 0)
 
 
-def test_items_with_the_same_row_are_tied_wherever_they_stand():
+def test_items_with_the_same_row_are_tied_wherever_they_are():
     """Rows of random numbers, each three times: at the start, in the middle and at the end of many chunks."""
     random = np.random.default_rng(3)
     rows = random.standard_normal([3_000, 48])
@@ -201,7 +201,7 @@ def test_items_with_the_same_row_are_tied_wherever_they_stand():
         patch.setattr(scan, "CHUNK_ITEMS", 1_024)
         patch.setattr(scan, "CACHED_ITEMS", 256)
         ranks = rank(NetworkScorer(TableNetwork(states, np.tile(rows, [3, 1]))), cases, exclude_seen=False).ranks
-    scan.scan_of_products.cache_clear()
+    scan.make_product_scan.cache_clear()
     scores = states @ rows.T
     better = (scores > scores[np.arange(20), cases.targets % 3_000][:, None] + 1e-9).sum(axis=1)
     np.testing.assert_array_equal(ranks, 3 * better + 2)
@@ -212,11 +212,11 @@ def test_sums_hold_for_scores_far_from_zero(monkeypatch, shift):
     """In chunks of one item, so that the highest score changes on the way."""
     for name, value in (("CHUNK_ITEMS", 1), ("CACHED_ITEMS", 1), ("BLOCK_ITEMS", 1)):
         monkeypatch.setattr(scan, name, value)
-    scan.scan_of_products.cache_clear()
+    scan.make_product_scan.cache_clear()
     states, table = np.array([[1.0], [0.5]]), np.array([[-3.0], [2.0], [1.5]])
     network = TableNetwork(states, table, logit_bias=shift)
     ours = rank(NetworkScorer(network), held_out([[0], [0, 1, 2]], [1, 2], 3), exclude_seen=False, depth=1)
-    scan.scan_of_products.cache_clear()
+    scan.make_product_scan.cache_clear()
     scores = states @ table.T + shift
     np.testing.assert_allclose(ours.logsumexps, np.log(np.exp(scores - shift).sum(axis=1)) + shift, rtol=1e-6)
     np.testing.assert_allclose(ours.sigmoid_sums, (1 / (1 + np.exp(-scores))).sum(axis=1), rtol=1e-6, atol=1e-30)
@@ -232,7 +232,7 @@ def test_a_product_that_is_not_finite_fails(bad):
 
 
 @pytest.mark.parametrize("exclude_seen", [False, True])
-def test_scores_that_are_the_same_for_everyone_are_ranked_as_any_others(exclude_seen):
+def test_scores_that_are_the_same_for_all_users_are_ranked_like_any_others(exclude_seen):
     cases = random_cases(50, 40)
     candidates = np.random.default_rng(4).integers(40, size=[50, 6])
     popularity = Popularity().fit(cases.known)
@@ -258,9 +258,5 @@ def test_a_scan_is_traced_once_for_all_chunks_and_calls():
     scorer = NetworkScorer(TableNetwork(np.ones([300, 2]), np.ones([20, 2])))
     for _ in range(2):
         rank(scorer, cases, exclude_seen=True, depth=3)
-    assert (
-        scan.scan_of_products(
-            scan.Shape(20, 100, 3, excludes_seen=True, is_near=True), 2
-        ).experimental_get_tracing_count()
-        == 1
-    )
+    spec = scan.ScanSpec(num_items=20, num_users=100, depth=3, excludes_seen=True, is_unshifted=True)
+    assert scan.make_product_scan(spec, 2).experimental_get_tracing_count() == 1
