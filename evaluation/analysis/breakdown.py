@@ -12,7 +12,7 @@ import pandas as pd
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import Rules
-from evaluation.analysis.significance import TEST_NAMES, Interval, correct_tests, mean_interval, paired_test
+from evaluation.analysis.significance import Interval, correct_tests, mean_interval, paired_test
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.table import Entry, Table, TableRow
 
@@ -57,8 +57,7 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         label=f"effects-{metric}",
         header=[metric, *columns, *across],
         blocks=[body, down],
-        caption=f"Effects on {metric}, relative to where the step begins; * differs ({TEST_NAMES[rules.test]}, "
-        f"p < {rules.alpha:g}, {rules.correction} over {len(steps)} steps).",
+        caption=f"Effects on {metric}, relative to where the step begins; {rules.explain_star(f'{len(steps)} steps')}.",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from aprec_like.errors import InputError
 from aprec_like.types import Array
 from evaluation.analysis.significance import (
+    TEST_NAMES,
     Interval,
     PairedTest,
     caveat_of_test,
@@ -38,6 +39,10 @@ class Rules:
     test: str = "paired-t"
     correction: str = "holm"
     alpha: float = ALPHA
+
+    def explain_star(self, family: str) -> str:
+        """Return the part of a caption that explains stars; `family` is what p-values are corrected for: "6 pairs"."""
+        return f"* differs ({TEST_NAMES[self.test]}, p < {self.alpha:g}, {self.correction} over {family})"
 
 
 @dataclass(frozen=True)

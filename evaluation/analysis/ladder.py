@@ -9,7 +9,7 @@ import numpy as np
 from aprec_like.errors import InputError
 from evaluation.analysis.comparison import Rules
 from evaluation.analysis.main_table import format_p_value
-from evaluation.analysis.significance import TEST_NAMES, correct, paired_test
+from evaluation.analysis.significance import correct, paired_test
 from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, Table, TableRow
 
@@ -36,7 +36,6 @@ def ladder_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         label=f"ladder-{metric}",
         header=["Model", "Best validation", metric, "Step", "95 % interval", "p"],
         blocks=[rows],
-        caption=f"{metric} of every model and its difference to the one above it; * differs "
-        f"({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, {rules.correction} over {len(tests)} steps). Best "
-        "validation: what the metric that chose the epoch reached.",
+        caption=f"{metric} of every model and its difference to the one above it; "
+        f"{rules.explain_star(f'{len(tests)} steps')}. Best validation: what the metric that chose the epoch reached.",
     )

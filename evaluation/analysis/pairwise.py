@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from evaluation.analysis.comparison import Rules
-from evaluation.analysis.significance import TEST_NAMES, PairedTest, correct_tests, paired_test
+from evaluation.analysis.significance import PairedTest, correct_tests, paired_test
 from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, Table
 
@@ -55,6 +55,5 @@ def pairwise_table(pairs: Pairwise) -> Table:
         label=f"pairs-{pairs.metric}",
         header=["", *pairs.names],
         blocks=[[[row, *(entry(row, column) for column in pairs.names)] for row in pairs.names]],
-        caption=f"{pairs.metric}, row minus column; * differs ({TEST_NAMES[pairs.rules.test]}, "
-        f"p < {pairs.rules.alpha:g}, {pairs.rules.correction} over {len(pairs.tests)} pairs).",
+        caption=f"{pairs.metric}, row minus column; {pairs.rules.explain_star(f'{len(pairs.tests)} pairs')}.",
     )

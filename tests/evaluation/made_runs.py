@@ -1,4 +1,4 @@
-"""Results folders made by hand: small, and whole enough for every figure and for the page."""
+"""Small results folders with made-up values, complete enough for every figure and for the page."""
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ COLUMNS = ["Recall@1", "NDCG@10"]
 
 
 def trained(loss, architecture=None):
+    """Return the settings of a trained model as recipe.json has them."""
     return describe(Trained(architecture or SASRec(), loss, Training()))
 
 
@@ -22,26 +23,32 @@ MIXED = {
     "Popularity": describe(Popularity()),
     "SASRec": trained(BCE(1)),
     "SASRec-Softmax": trained(Softmax()),
-    "gSASRec <t> & $k$": trained(GBCE(4, 0.75)),
+    "gSASRec <t> & $k$": trained(GBCE(num_negatives=4, calibration=0.75)),
     "SSM": trained(SampledSoftmax(4)),
 }
-GRID = {f"k={k}, t={t:g}": trained(GBCE(k, t)) for k in (1, 4, 16) for t in (0.0, 0.5, 1.0)}
+GRID = {f"k={k}, t={t:g}": trained(GBCE(num_negatives=k, calibration=t)) for k in (1, 4, 16) for t in (0.0, 0.5, 1.0)}
 LOSSES = {
     f"{type(architecture).__name__} {type(loss).__name__} {loss.num_negatives}": trained(loss, architecture)
     for architecture in (SASRec(), BERT4Rec())
     for k in (1, 4, 16)
-    for loss in (BCE(k), GBCE(k, 1.0), SampledSoftmax(k))
+    for loss in (BCE(k), GBCE(k, calibration=1.0), SampledSoftmax(k))
 }
 
 
 def make_run(path, models=None, **settings):
-    """A run whose later models are better; every network has a history of five epochs, the fourth being the best."""
+    """Write a run whose later models are better; networks have a history of five epochs, the fourth being the best.
+
+    Args:
+        path: results folder.
+        models: settings of models by name; `MIXED` by default.
+        settings: other entries of recipe.json.
+    """
     models = MIXED if models is None else models
     run = RunFolder(path)
     random = np.random.default_rng(0)
     users = np.arange(1, NUM_USERS + 1)
     evaluation = {"class": "Evaluation", "metrics": COLUMNS, "exclude_seen": True, "depth": DEPTH, "candidates": None}
-    whole = {
+    recipe = {
         "class": "Recipe",
         "dataset": {"class": "TextFile", "path": "made.txt", "num_items": None},
         "filters": [],
@@ -54,23 +61,24 @@ def make_run(path, models=None, **settings):
         "published": {},
         "literature": {},
     }
-    run.write_recipe(b"", whole | settings)
+    run.write_recipe(b"", recipe | settings)
     run.write_environment({"aprec_like": "0", "python": "3.11", "packages": {"numpy": "2"}, "processor": "<fast>"})
     run.write_cases(pd.DataFrame({"user": users, "history_length": users % 30 + 2, "target_count": users % 40}))
     titles = [f"Title {item} <b>" for item in range(NUM_ITEMS)]
     run.write_items(pd.DataFrame({"item": np.arange(NUM_ITEMS), "count": np.arange(NUM_ITEMS) ** 2, "title": titles}))
     run.write_dataset(
-        {"dataset": whole["dataset"], "filters": [], "notes": ["a <note>"], "users": NUM_USERS, "items": NUM_ITEMS,
+        {"dataset": recipe["dataset"], "filters": [], "notes": ["a <note>"], "users": NUM_USERS, "items": NUM_ITEMS,
          "interactions": 5_000, "sha256": "0" * 64, "tied_share": 0.25,
          "split": {"train_interactions": 4_000, "validation_users": 64, "test_users": NUM_USERS, "digest": "1" * 64}}
     )  # fmt: skip
     base = random.random(NUM_USERS)
-    for place, (name, of_model) in enumerate(models.items()):
-        write_model(run, name, of_model, base ** (3 / (1 + place)), random)
+    for index, (name, model) in enumerate(models.items()):
+        write_model(run, name, model, base ** (3 / (1 + index)), random)
     return run
 
 
 def write_model(run, name, settings, quality, random, seed=1):
+    """Write a finished model; `quality`, (users,) between 0 and 1, decides the ranks, best first."""
     folder = run.model(name, seed)
     is_network = settings["class"] == "Trained"
     ranks = 1 + np.floor((1 - quality) * 25)

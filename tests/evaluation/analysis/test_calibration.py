@@ -32,13 +32,14 @@ from evaluation.running.data_description import describe_data, describe_items
 from evaluation.running.run_model import tabulate_top_items, tabulate_users
 
 NUM_ITEMS = 101
+LENGTHS = Lengths(median=10, spread=0.3, minimum=4, maximum=25)
 
 
 def settings(loss, negatives=None):
     return describe(Trained(SASRec(), loss, Training(), negatives or Negatives()))
 
 
-@pytest.mark.parametrize("loss", [BCE(1), BCE(7), GBCE(16, 0.75), GBCE(4, 1.0)])
+@pytest.mark.parametrize("loss", [BCE(1), BCE(7), GBCE(16, calibration=0.75), GBCE(4, calibration=1.0)])
 @pytest.mark.parametrize("negatives", [Negatives(), Negatives(reject_positive=True), Negatives(reject_history=True)])
 def test_the_optimum_read_from_json_is_that_of_the_loss_itself(loss, negatives):
     optimum = find_optimal_sigmoid(settings(loss, negatives), NUM_ITEMS)
@@ -62,7 +63,7 @@ def test_which_models_have_probabilities_and_to_which_theorem_1_applies():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The Oracle of simulated data, and an overconfident softmax whose scores are twice those of the Oracle."""
-    data = Simulated(num_users=400, num_items=60, num_types=4, lengths=Lengths(10, 0.3, 4, 25))
+    data = Simulated(num_users=400, num_items=60, num_types=4, lengths=LENGTHS)
     recipe = Recipe(
         data,
         {"Overconfident": Trained(SASRec(), Softmax(), Training()), "Popularity": Popularity(), "Oracle": Oracle(data)},
@@ -97,7 +98,7 @@ def test_the_oracle_predicts_the_true_probabilities_and_an_overconfident_model_d
     truths = read_truths(runs, models)
     gaps = {model.name: top_gap(model, truths) for model in models}
     assert gaps["Oracle"] < 1e-6
-    data = Simulated(num_users=400, num_items=60, num_types=4, lengths=Lengths(10, 0.3, 4, 25))
+    data = Simulated(num_users=400, num_items=60, num_types=4, lengths=LENGTHS)
     truth = data.true_probabilities().probabilities(LeaveOneOut(50).split(data.load(Path())).test.histories())
     squared = truth**2 / (truth**2).sum(axis=1, keepdims=True)
     best = np.argsort(-truth, axis=1)[:, :10]
