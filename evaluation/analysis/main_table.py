@@ -30,7 +30,8 @@ def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = Tr
     bounds = _unique([row.name for row in comparison.bounds] for comparison in comparisons)
     quoted = _unique(comparison.literature for comparison in comparisons)
     groups = _unique(comparison.groups for comparison in comparisons)
-    group_of = {name: group for comparison in comparisons for group, some in comparison.groups.items() for name in some}
+    members = [entry for comparison in comparisons for entry in comparison.groups.items()]
+    group_of = {name: group for group, models in members for name in models}
 
     def rows(names: list[str]) -> list[TableRow]:
         return [[name, *(entry for part in parts for entry in part.model_entries(name))] for name in names]
