@@ -14,7 +14,12 @@ LEVELS = (
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
-    ("aprec_like: devices batches negatives optimizers calibration", "aprec_like/losses", "aprec_like/models"),
+    (
+        "aprec_like: devices batches optimizers calibration",
+        "aprec_like/negatives",
+        "aprec_like/losses",
+        "aprec_like/models",
+    ),
     ("aprec_like/ranking",),
     ("aprec_like/training",),
     ("aprec_like: recipe_classes", "aprec_like/recipe"),

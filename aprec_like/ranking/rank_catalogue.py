@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.errors import NotFiniteError
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models import CommonScorer, Network, Scorer
 from aprec_like.ranking.catalogue_scan import (
@@ -22,9 +20,10 @@ from aprec_like.ranking.catalogue_scan import (
     make_product_scan,
     make_score_scan,
 )
+from aprec_like.ranking.common_scores import scan_common_scores
+from aprec_like.ranking.scan_interface import Scan, ScoreItems, check_finite
 from aprec_like.splits import HeldOut
 from aprec_like.types import Array, Tensor
-from aprec_like.unseen_items import select_unseen, unseen_thresholds
 
 CHUNK_USERS = 128
 """Users ranked at once."""
@@ -129,17 +128,10 @@ def rank(
     return Rankings(*columns)
 
 
-ScoreItems = Callable[[Array], Array]
-"""Function from (users, n) items to their (users, n) scores."""
-
-Scan = Callable[[Histories, ScanInputs], tuple[Array, ScanResult, ScoreItems]]
-"""Function that scans the catalogue for some users and returns the scores of the targets and the result as arrays."""
-
-
 def _make_scan(scorer: Scorer, spec: ScanSpec) -> Scan:
     if isinstance(scorer, NetworkScorer):
         return _scan_network(scorer, spec)
-    return _scan_common_scores(scorer, spec) if isinstance(scorer, CommonScorer) else _scan_scores(scorer, spec)
+    return scan_common_scores(scorer, spec) if isinstance(scorer, CommonScorer) else _scan_scores(scorer, spec)
 
 
 def _scan_network(scorer: NetworkScorer, spec: ScanSpec) -> Scan:
@@ -150,7 +142,7 @@ def _scan_network(scorer: NetworkScorer, spec: ScanSpec) -> Scan:
     def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
         states = scorer.states(histories)
         bound = _max_norm(states) * max_row_norm + abs(float(bias))
-        _check_finite(bound)
+        check_finite(bound)
         scan = make_product_scan(replace(spec, is_unshifted=bound <= MAX_UNSHIFTED_SCORE), dim)
         target_scores, result = scan(table, states, inputs, bias)
 
@@ -168,43 +160,10 @@ def _scan_scores(scorer: Scorer, spec: ScanSpec) -> Scan:
     def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
         scores = tf.convert_to_tensor(scorer.score(histories), tf.float32)
         bound = float(tf.maximum(tf.reduce_max(scores), -tf.reduce_min(scores)))
-        _check_finite(bound)
+        check_finite(bound)
         scan = make_score_scan(replace(spec, is_unshifted=bound <= MAX_UNSHIFTED_SCORE))
         target_scores, result = scan(scores, inputs)
         return target_scores.numpy(), result.numpy(), lambda items: np.take_along_axis(scores.numpy(), items, axis=1)
-
-    return scan_users
-
-
-def _scan_common_scores(scorer: CommonScorer, spec: ScanSpec) -> Scan:
-    """Return a scan for models with the same scores for all users, which are sorted once and then looked up."""
-    scores, num_items = scorer.common_scores, spec.num_items
-    _check_finite(float(np.abs(scores).max()))
-    order = np.argsort(-scores, kind="stable")
-    ascending, position_of = scores[order[::-1]], np.argsort(order)
-    highest = np.float64(scores.max())
-    exp_shift, exp_sum, sigmoid_sum = (
-        np.full(spec.num_users, value)
-        for value in (highest, np.exp(scores - highest).sum(), scipy.special.expit(scores).sum(dtype=np.float64))
-    )
-    users, depths = np.arange(spec.num_users), np.arange(spec.depth)
-
-    def scan_users(histories: Histories, inputs: ScanInputs) -> tuple[Array, ScanResult, ScoreItems]:
-        target_scores = scores[inputs.targets.numpy()]
-        num_worse = np.searchsorted(ascending, target_scores, side="left")
-        num_better = num_items - np.searchsorted(ascending, target_scores, side="right")
-        keys = histories.rows * num_items + position_of[histories.items]
-        rows, seen = np.divmod(np.unique(keys if spec.excludes_seen else keys[:0]), num_items)
-        # Seen items count as worse: those that are better (2 too many) or equal (1 too many) are subtracted.
-        excess = np.bincount(rows, np.sign(scores[order[seen]] - target_scores[rows]) + 1, spec.num_users)
-        offsets = np.searchsorted(rows, np.arange(spec.num_users + 1))
-        thresholds = unseen_thresholds(seen, offsets, num_items)
-        positions = select_unseen(thresholds, offsets, num_items, users, depths)
-        top_items = order[np.minimum(positions, num_items - 1)]
-        top_scores = np.where(positions < num_items, scores[top_items], -np.inf)
-        difference = num_better - num_worse - excess
-        result = ScanResult(difference, exp_shift, exp_sum, sigmoid_sum, top_scores, top_items)
-        return target_scores, result, lambda items: scores[items]
 
     return scan_users
 
@@ -229,12 +188,6 @@ def _squared_norms(rows: Tensor) -> Tensor:
 def _max_norm(rows: Tensor) -> float:
     """Return the largest Euclidean norm of a row, NaN if a row has NaN; norms bound the products of rows and states."""
     return float(tf.reduce_max(_squared_norms(rows))) ** 0.5
-
-
-def _check_finite(bound: float) -> None:
-    """Raise `NotFiniteError` if an upper bound of all absolute scores is not a finite float32."""
-    if not bound <= float(np.finfo(np.float32).max):
-        raise NotFiniteError("a score is not finite: the model has diverged; a smaller learning rate may help")
 
 
 def _catalogue_sums(result: ScanResult, depth: int) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ from evaluation.analysis.calibration import (
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.running.data_description import describe_data, describe_items
-from evaluation.running.run_model import tabulate_top_items, tabulate_users
+from evaluation.running.result_tables import tabulate_top_items, tabulate_users
 
 NUM_ITEMS = 101
 LENGTHS = Lengths(median=10, spread=0.3, minimum=4, maximum=25)

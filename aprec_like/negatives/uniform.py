@@ -1,0 +1,63 @@
+"""Uniform sampling of negatives: from all items, from all but the positive, or from the items unseen by the user."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aprec_like.errors import InputError
+from aprec_like.interactions import Interactions
+from aprec_like.lazy_tensorflow import tf
+from aprec_like.negatives.sampler import SampleShape, Shape
+from aprec_like.types import Tensor
+from aprec_like.unseen_items import unseen_thresholds
+
+
+def uniform_sampler(train: Interactions, *, reject_positive: bool, reject_history: bool) -> SampleShape:
+    """Return a sampler of items that are all equally likely."""
+    num_items = train.num_items
+    if reject_history:
+        unseen = _UnseenItems(train)
+
+        def sample_unseen(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            return unseen.select(users, _uniform_below(unseen.counts(users)[:, None], shape, seed))
+
+        return sample_unseen
+
+    def sample_other(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        indices = tf.random.stateless_uniform(shape, seed, maxval=num_items - 1, dtype=tf.int32, alg="philox")
+        return indices + tf.cast(indices >= positives[:, None], tf.int32)
+
+    def sample_any(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        return tf.random.stateless_uniform(shape, seed, maxval=num_items, dtype=tf.int32, alg="philox")
+
+    return sample_other if reject_positive else sample_any
+
+
+class _UnseenItems:
+    """Items that are not in each user's training history; `aprec_like.unseen_items` explains the search."""
+
+    def __init__(self, train: Interactions) -> None:
+        seen, offsets = train.distinct_items()
+        if np.diff(offsets).max() >= train.num_items:
+            raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
+        self.num_items, self.offsets = train.num_items, tf.constant(offsets)
+        self.thresholds = tf.constant(unseen_thresholds(seen, offsets, train.num_items))
+
+    def counts(self, users: Tensor) -> Tensor:
+        """Return the (n,) numbers of unseen items of (n,) users."""
+        return self.num_items - (tf.gather(self.offsets, users + 1) - tf.gather(self.offsets, users))
+
+    def select(self, users: Tensor, indices: Tensor) -> Tensor:
+        """Return the (n, k) unseen items of (n,) users at (n, k) indices from 0."""
+        keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(indices, tf.int64)
+        found = tf.reshape(tf.searchsorted(self.thresholds, tf.reshape(keys, [-1]), side="right"), tf.shape(keys))
+        num_not_after = tf.cast(found, tf.int64) - tf.gather(self.offsets, users)[:, None]
+        return indices + tf.cast(num_not_after, tf.int32)
+
+
+def _uniform_below(limits: Tensor, shape: Shape, seed: Tensor) -> Tensor:
+    """Return integers from 0 to limit - 1 of a shape [n, k]; `limits` has the shape (n, 1)."""
+    bits = tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32, alg="philox")
+    # Multiply 32 random bits by the limit and shift back: uniform with an error of at most limit / 2**32.
+    scaled = tf.cast(bits, tf.uint64) * tf.cast(limits, tf.uint64)
+    return tf.cast(tf.bitwise.right_shift(scaled, tf.constant(32, tf.uint64)), tf.int32)
