@@ -49,12 +49,12 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Benchmark the recipe that the command line names."""
+    """Benchmark the recipe that the command line names; returns the exit code."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.benchmarking.bench import benchmark
+    from evaluation.benchmarking.bench import BenchmarkOptions, benchmark
 
-    return benchmark(arguments)
+    return benchmark(BenchmarkOptions(**vars(arguments)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Our networks against vectors that the original code computed: the largest relative error per file.
+"""Compares our networks with vectors computed by the original code: prints the largest relative error per file.
 
 python -m evaluation.parity tests/golden/*.npz
 """
@@ -16,7 +16,7 @@ TOLERANCE = 1e-5
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.parity",
         description="Load the weights of each file into our network and compare states, scores, losses and gradients "
@@ -29,21 +29,20 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Compare with the files that the command line names."""
+    """Compare with the files that the command line names; returns the exit code."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.parity_vectors import compare, read_vectors, relative_error
+    from evaluation.parity_vectors import compare_arrays, read_vectors, relative_error
 
     vectors = [read_vectors(path) for path in arguments.files]
     is_equal = True
     for path, expected in zip(arguments.files, vectors, strict=True):
         try:
-            errors = {name: relative_error(ours, theirs) for name, ours, theirs in compare(expected)}
+            errors = {name: relative_error(ours, theirs) for name, ours, theirs in compare_arrays(expected)}
         except KeyError as error:
             raise InputError(f"{path}: is not a complete file of vectors (it has no {error})") from error
         worst = max(errors, key=lambda name: errors[name])
-        # Written so that a NaN is a failure.
-        passes = all(error <= TOLERANCE for error in errors.values())
+        passes = all(error <= TOLERANCE for error in errors.values())  # False for a NaN
         is_equal &= passes
         verdict = "equal" if passes else "DIFFERENT"
         print(f"{path.name}: {verdict}, {len(errors)} arrays, largest error {errors[worst]:.1e} ({worst})")

@@ -35,11 +35,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Write the report of the run that the command line names."""
+    """Write the report of the run that the command line names; returns the exit code."""
     arguments = parse_arguments()
-    from evaluation.page.build import write_report
+    from evaluation.page.build import ReportOptions, write_report
 
-    return write_report(arguments)
+    return write_report(ReportOptions(**vars(arguments)))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.datasets.download import default_data_dir
@@ -22,6 +22,7 @@ from evaluation.cli import DONE, FAILED
 from evaluation.figures.growth import Growth, draw_growth
 from evaluation.figures.style import save_figure
 from evaluation.results.files import write_text
+from evaluation.running.run_recipe import select_models
 from evaluation.running.worker import worker_environment
 from evaluation.table import Table, as_text
 from evaluation.table_formats import as_markdown
@@ -30,21 +31,40 @@ MEMORY_NAMES = {"step": "peak_memory_gib", "ranking": "ranking_memory_gib"}
 """Names of the peak memory in the results, by kind of measurement; that of other kinds is left out."""
 
 
-def benchmark(arguments: argparse.Namespace) -> int:
-    """Make the measurements that the arguments of `evaluation.benchmark` ask for; returns the exit code."""
-    recipe = load_recipe(arguments.recipe)
-    if unknown := [name for name in arguments.only or [] if name not in recipe.models]:
-        raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
-    names = arguments.only or list(recipe.models)
+@dataclass(frozen=True)
+class BenchmarkOptions:
+    """The command line of `evaluation.benchmark`.
+
+    Args:
+        recipe: path of the recipe file.
+        only: names of the models to measure; `None` for all.
+        data: folder of data files; `None` for the default.
+        steps: training steps to measure.
+        growth: folder for the table and figure of growing sizes, which are measured instead; `None` for neither.
+        json: whether to print one JSON object instead of a table.
+    """
+
+    recipe: Path
+    only: list[str] | None
+    data: Path | None
+    steps: int
+    growth: Path | None
+    json: bool
+
+
+def benchmark(options: BenchmarkOptions) -> int:
+    """Make and print the measurements that the options ask for; returns the exit code."""
+    recipe = load_recipe(options.recipe)
+    names = select_models(recipe, options.only)
     load_average = [round(value, 2) for value in os.getloadavg()]
-    if arguments.growth:
-        return _benchmark_growth(recipe, names, arguments, load_average)
-    return _benchmark_models(names, arguments, load_average)
+    if options.growth:
+        return _benchmark_growth(recipe, names, options, options.growth, load_average)
+    return _benchmark_models(names, options, load_average)
 
 
-def _benchmark_models(names: Sequence[str], arguments: argparse.Namespace, load_average: list[float]) -> int:
+def _benchmark_models(names: Sequence[str], options: BenchmarkOptions, load_average: list[float]) -> int:
     """Make all measurements of the models and print them, after an interrupt those that are finished."""
-    data_dir = arguments.data or default_data_dir()
+    data_dir = options.data or default_data_dir()
     models: dict[str, Measurement] = {}
     has_failed = False
     try:
@@ -52,8 +72,8 @@ def _benchmark_models(names: Sequence[str], arguments: argparse.Namespace, load_
             models[name] = {}
             for kind in KINDS:
                 print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
-                options = {"data": str(data_dir), "kind": kind}
-                values = run_measurement(arguments, name, options, is_naive=kind.startswith("naive"))
+                inputs = {"data": str(data_dir), "kind": kind}
+                values = run_measurement(options, name, inputs, is_naive=kind.startswith("naive"))
                 if values is None:
                     has_failed = True
                     continue
@@ -64,12 +84,12 @@ def _benchmark_models(names: Sequence[str], arguments: argparse.Namespace, load_
             add_ratios(models[name])
     finally:
         if models:
-            _show(models, benchmark_table(models), load_average, is_json=arguments.json)
+            _show(models, benchmark_table(models), load_average, is_json=options.json)
     return FAILED if has_failed else DONE
 
 
 def _benchmark_growth(
-    recipe: Recipe, names: Sequence[str], arguments: argparse.Namespace, load_average: list[float]
+    recipe: Recipe, names: Sequence[str], options: BenchmarkOptions, folder: Path, load_average: list[float]
 ) -> int:
     """Measure a step of every trained model at all sizes and print, draw and tabulate the results.
 
@@ -77,7 +97,7 @@ def _benchmark_growth(
     """
     models = {name: model for name, model in recipe.models.items() if name in names and isinstance(model, Trained)}
     if not models:
-        raise InputError(f"{arguments.recipe}: {', '.join(names)}: only trained models have steps to measure")
+        raise InputError(f"{options.recipe}: {', '.join(names)}: only trained models have steps to measure")
     growth: Growth = {}
     has_failed = False
     try:
@@ -85,28 +105,26 @@ def _benchmark_growth(
             growth[name] = {}
             for size in applicable_sizes(model):
                 print(f"{name}: {size.value:,} {size.varied}", file=sys.stderr, flush=True)
-                values = run_measurement(arguments, name, {"size": [size.varied, size.value]})
+                values = run_measurement(options, name, {"size": [size.varied, size.value]})
                 if values is None:
                     has_failed = True
                     continue
                 growth[name].setdefault(size.varied, {})[size.value] = values
         if any(growth.values()):
-            _write_growth(growth, arguments.growth)
+            _write_growth(growth, folder)
     finally:
-        _show(growth, growth_table(growth), load_average, is_json=arguments.json)
+        _show(growth, growth_table(growth), load_average, is_json=options.json)
     return FAILED if has_failed else DONE
 
 
-def run_measurement(
-    arguments: argparse.Namespace, name: str, options: Json, is_naive: bool = False
-) -> Measurement | None:
+def run_measurement(options: BenchmarkOptions, name: str, inputs: Json, is_naive: bool = False) -> Measurement | None:
     """Make one measurement in a process of its own; returns `None` if it failed.
 
     Naive code runs as a plain script would, without the allocator settings of a run.
     """
-    options = {"recipe": str(arguments.recipe), "model": name, "steps": arguments.steps} | options
+    inputs = {"recipe": str(options.recipe), "model": name, "steps": options.steps} | inputs
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.benchmarking.worker", json.dumps(options)],
+        [sys.executable, "-m", "evaluation.benchmarking.worker", json.dumps(inputs)],
         stdout=subprocess.PIPE,
         env=os.environ.copy() if is_naive else worker_environment(os.environ),
         check=False,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array
@@ -79,9 +79,24 @@ class Page:
     citation: Citation
 
 
-def write_report(arguments: argparse.Namespace) -> int:
-    """Write the figures and the page that the arguments of `evaluation.report` ask for; returns the exit code."""
-    folder = RunFolder(arguments.run)
+@dataclass(frozen=True)
+class ReportOptions:
+    """The command line of `evaluation.report`.
+
+    Args:
+        run: the results folder.
+        user: ID of the user whose predicted probabilities are shown; `None` for the default.
+        truth: whether to compare the probabilities of all items with the true ones.
+    """
+
+    run: Path
+    user: str | None
+    truth: bool
+
+
+def write_report(options: ReportOptions) -> int:
+    """Write the figures and the page of a run; returns the exit code."""
+    folder = RunFolder(options.run)
     runs = load_runs([folder])
     comparison = compare_models(runs)
     models = read_calibrated_models(runs)
@@ -90,9 +105,9 @@ def write_report(arguments: argparse.Namespace) -> int:
     for remark in remarks:
         print(remark, file=sys.stderr)
     tables = [calibration_table(models, truths, remarks)] if models else []
-    if arguments.truth:
+    if options.truth:
         tables.append(_truth_table(runs))
-    figures = list(make_figures(runs, comparison, models, truths, arguments.user))
+    figures = list(make_figures(runs, comparison, models, truths, options.user))
     write_figures(folder, figures)
     folder.write_report(render_page(build_page(runs, comparison, figures, tables)))
     for figure in figures:

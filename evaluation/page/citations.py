@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from importlib import resources
 
 from aprec_like.losses import Loss
 from aprec_like.recipe_classes import LOSS_CLASSES
+from evaluation.page.html import read_asset
 
 REFERENCES = {
     "SASRec": ("kang2018sasrec",),
@@ -28,8 +28,7 @@ REFERENCES = {
 @functools.cache
 def read_bibliography() -> dict[str, str]:
     """Return the entries of references.bib by key; each ends before the next line that starts with @."""
-    text = resources.files("evaluation.page").joinpath("assets/references.bib").read_text("utf-8")
-    entries = re.split(r"\n+(?=@)", text.strip())
+    entries = re.split(r"\n+(?=@)", read_asset("references.bib").strip())
     return {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
 
 

@@ -110,11 +110,12 @@ def render_page(page: object) -> str:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    style, script = (_read_asset(f"page.{suffix}") for suffix in ("css", "js"))
+    style, script = (read_asset(f"page.{suffix}") for suffix in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals |= {"page": page, "style": Markup(style), "script": Markup(script), "script_digest": digest}
     return environment.get_template("page.html.jinja").render() + "\n"
 
 
-def _read_asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return the text of a file in the assets folder."""
     return resources.files("evaluation.page").joinpath(f"assets/{name}").read_text("utf-8")

@@ -28,7 +28,7 @@ def test_our_networks_equal_the_original_code(path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "key", ["states", "scores", "loss/t0.75", "grad_block0_query_kernel/t0.75", "block0/norm2_beta"]
 )
-def test_a_perturbed_value_is_noticed(key, tmp_path, monkeypatch, capsys):
+def test_a_perturbed_value_is_a_difference(key, tmp_path, monkeypatch, capsys):
     vectors = dict(np.load(SASREC))
     value = np.array(vectors[key])
     value.flat[-1] += 1e-3 * max(1.0, np.abs(value).max())

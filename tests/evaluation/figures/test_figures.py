@@ -1,4 +1,4 @@
-"""Figures are drawn of what a run has; what they show is checked as numbers, not as pixels."""
+"""Figures of a run; what they show is checked as numbers, not as pixels."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -42,7 +42,7 @@ def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
 def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path):
     run = make_run(tmp_path / "mixed")
     runs = load_runs([run])
-    chosen = [one for one in all_figures(runs) if one.name in ("learning", "user")]
+    chosen = [figure for figure in all_figures(runs) if figure.name in ("learning", "user")]
     write_figures(run, chosen)
     files = {path.name: path.read_bytes() for path in run.figures_path.iterdir()}
     assert set(files) == {"learning.pdf", "learning.png", "user.pdf", "user.png"}
@@ -53,7 +53,7 @@ def test_every_figure_is_written_as_pdf_and_png_and_the_same_each_time(tmp_path)
 
 def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
-    texts = [to_svg(one.figure, f"f{place}") for place, one in enumerate(all_figures(runs)[:3])]
+    texts = [to_svg(figure.figure, f"f{number}") for number, figure in enumerate(all_figures(runs)[:3])]
     ids = []
     for text in texts:
         root = ElementTree.fromstring(text)
@@ -63,7 +63,7 @@ def test_svg_is_well_formed_takes_the_colour_of_the_page_and_shares_no_ids(tmp_p
     assert "gSASRec &lt;t&gt; &amp; $k$" in texts[0]
 
 
-def test_a_model_looks_the_same_in_every_figure(tmp_path):
+def test_a_model_has_the_same_style_in_every_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
     styles = assign_styles(runs.settings["models"])
     curves = read_learning_curves(runs)
@@ -76,19 +76,19 @@ def test_a_model_looks_the_same_in_every_figure(tmp_path):
     assert len({(style.colour, style.marker) for style in assign_styles(map(str, range(10))).values()}) == 10
 
 
-def test_the_stars_of_a_grid_are_bonferroni_corrected_paired_tests_against_its_plainest_cell(tmp_path):
+def test_the_stars_of_a_grid_are_bonferroni_corrected_paired_tests_against_its_reference(tmp_path):
     runs = load_runs([make_run(tmp_path / "grid", GRID)])
     (grid,) = find_grids(runs)
     assert (grid.negatives, grid.calibrations, grid.reference) == ((1, 4, 16), (0.0, 0.5, 1.0), (1, 0.0))
-    found = grid_p_values(grid, "NDCG@10")
-    assert len(found) == 8
+    p_values = grid_p_values(grid, "NDCG@10")
+    assert len(p_values) == 8
     first = runs.find("k=1, t=0").per_user("NDCG@10")
-    for (k, t), p_value in found.items():
+    for (k, t), p_value in p_values.items():
         other = runs.find(f"k={k}, t={t:g}").per_user("NDCG@10")
         assert p_value == pytest.approx(min(1, 8 * stats.ttest_rel(other, first).pvalue), rel=1e-6, abs=0)
 
 
-def test_validation_chooses_the_cell_of_a_grid_and_the_test_is_told(tmp_path):
+def test_validation_selects_the_cell_of_a_grid_and_its_test_value_is_stated(tmp_path):
     run = make_run(tmp_path / "grid", GRID)
     folder = run.model("k=4, t=0.5", 1)
     folder.finish(
@@ -110,23 +110,23 @@ def test_a_grid_that_is_still_running_has_empty_cells_and_two_axes_only(tmp_path
     assert find_grids(load_runs([make_run(tmp_path / "mixed")])) == []
 
 
-def test_negatives_of_another_law_are_another_line(tmp_path):
+def test_negatives_that_are_sampled_otherwise_are_another_line(tmp_path):
     shared = {
         f"{k} per batch": describe(Trained(SASRec(), GBCE(k, 0.5), Training(), Negatives(shared_by="batch")))
         for k in (4, 16)
     }
     models = {"4 each": trained(GBCE(4, 0.5)), "8 each": trained(GBCE(8, 0.5))} | shared
-    found = find_sweeps(load_runs([make_run(tmp_path / "laws", models)]))
-    assert [(one.loss, one.negatives.tolist()) for one in found] == [
+    sweeps = find_sweeps(load_runs([make_run(tmp_path / "laws", models)]))
+    assert [(sweep.loss, sweep.negatives.tolist()) for sweep in sweeps] == [
         ("gBCE, t = 0.5", [4, 8]),
         ("gBCE, t = 0.5, shared by batch", [4, 16]),
     ]
     twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
-    found = find_sweeps(load_runs([make_run(tmp_path / "twice", twice)]))
-    assert [one.loss for one in found] == ["gBCE, t = 0.5, shared by batch"]  # of the other, dropout varies too
+    sweeps = find_sweeps(load_runs([make_run(tmp_path / "twice", twice)]))
+    assert [sweep.loss for sweep in sweeps] == ["gBCE, t = 0.5, shared by batch"]  # dropout varies in the other
 
 
-def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
+def test_theorem_1_is_in_the_legend_only_if_it_is_in_the_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
     subjects = read_calibrated_models(runs)
     labels = {text.get_text() for text in draw_confidence(subjects, assign_styles(["SASRec-Softmax"])).legends[0].texts}
@@ -134,30 +134,30 @@ def test_theorem_1_is_in_the_legend_where_it_is_in_the_figure(tmp_path):
 
 
 def test_losses_become_lines_over_the_number_of_negatives(tmp_path):
-    series = find_sweeps(load_runs([make_run(tmp_path / "losses", LOSSES)]))
-    assert [(one.architecture, one.loss) for one in series] == [
+    sweeps = find_sweeps(load_runs([make_run(tmp_path / "losses", LOSSES)]))
+    assert [(sweep.architecture, sweep.loss) for sweep in sweeps] == [
         (architecture, loss)
         for architecture in ("SASRec", "BERT4Rec")
         for loss in ("BCE", "gBCE, t = 1", "SampledSoftmax")
     ]
-    assert all(np.array_equal(one.negatives, [1, 4, 16]) for one in series)
+    assert all(np.array_equal(sweep.negatives, [1, 4, 16]) for sweep in sweeps)
 
 
-def test_the_user_to_show_is_the_papers_or_the_first_or_the_one_that_is_named(tmp_path):
+def test_the_shown_user_is_the_named_one_or_the_papers_or_the_first(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
-    captions = {one.name: one.caption for one in all_figures(runs, user="77")}
+    captions = {figure.name: figure.caption for figure in all_figures(runs, user="77")}
     assert "of user 77," in captions["user"]
     with pytest.raises(InputError, match="no test user 9999; some are 1, 2"):
         all_figures(runs, user="9999")
-    of_movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
-    assert "of user 1," in {one.name: one.caption for one in all_figures(load_runs([of_movielens]))}["user"]
+    movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
+    assert "of user 1," in {figure.name: figure.caption for figure in all_figures(load_runs([movielens]))}["user"]
 
 
-def test_of_many_models_the_best_are_drawn(tmp_path):
+def test_figures_of_lines_show_the_best_of_many_models(tmp_path):
     runs = load_runs([make_run(tmp_path / "losses", LOSSES)])
-    figure = next(one.figure for one in all_figures(runs) if one.name == "confidence")
+    figure = next(figure.figure for figure in all_figures(runs) if figure.name == "confidence")
     drawn = [line.get_label() for line in figure.axes[0].lines if line.get_label() in LOSSES]
-    assert drawn == list(LOSSES)[-10:]  # later models are better in runs that are made
+    assert drawn == list(LOSSES)[-10:]  # later models of a made run are better
 
 
 def test_an_axis_within_one_power_of_ten_has_numbers_too():
