@@ -76,7 +76,7 @@ def run_recipe(options: RunOptions) -> int:
     raise_when_terminated()
     recipe = load_recipe(options.recipe)
     recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
-    names = _select_models(recipe, options.only)
+    names = select_models(recipe, options.only)
     if options.dry_run:
         print(describe_plan(recipe, names, options.data_dir))
         return DONE
@@ -97,7 +97,8 @@ def run_recipe(options: RunOptions) -> int:
     return code
 
 
-def _select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
+def select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
+    """Return the names of the chosen models in the recipe's order; raises `InputError` for unknown names."""
     if unknown := [name for name in only or [] if name not in recipe.models]:
         raise InputError(f"the recipe has no model {unknown[0]!r}; it has {', '.join(recipe.models)}")
     return [name for name in recipe.models if only is None or name in only]
