@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from aprec_like.calibration import Probability
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 from aprec_like.models import Scorer
 from aprec_like.types import Array, Json
-from evaluation.analysis.calibration import probability_of
+from evaluation.analysis.calibration import find_probability
 from evaluation.cli import DONE
 from evaluation.results.scorer import find_finished_model, load_scorer
 from evaluation.results.store import RunFolder
@@ -58,7 +60,7 @@ def print_recommendations(options: RecommendOptions) -> int:
     scorer = load_scorer(run, options.model, seed, options.data or default_data_dir())
     excluded = history if settings["evaluation"]["exclude_seen"] else history[:0]
     items, scores, logsumexp = top_items(scorer, history, excluded, options.k)
-    to_probability = probability_of(settings["models"][options.model], len(catalogue))
+    to_probability = _find_probability(settings["models"][options.model], len(catalogue))
     probabilities = None if to_probability is None else to_probability(scores[None], np.array([logsumexp]))[0]
     recommended = describe_items(catalogue, items, scores, probabilities)
     known = describe_items(catalogue, history)
@@ -69,6 +71,14 @@ def print_recommendations(options: RecommendOptions) -> int:
     else:
         print(as_text(options.model, known, recommended))
     return DONE
+
+
+def _find_probability(settings: Json, num_items: int) -> Probability | None:
+    try:
+        return find_probability(settings, num_items)
+    except InputError as error:
+        print(f"no probabilities: {error}", file=sys.stderr)
+        return None
 
 
 def find_items(catalogue: pd.DataFrame, names: Sequence[str]) -> Array:

@@ -21,7 +21,7 @@ from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
 from aprec_like.splits import HeldOut
 from aprec_like.training import loop as training
-from evaluation.analysis.calibration import read_subjects, read_truths, top_gap
+from evaluation.analysis.calibration import read_calibrated_models, read_truths, top_gap
 from evaluation.analysis.truth import full_gaps
 from evaluation.benchmarking import naive
 from evaluation.results.load import load_runs
@@ -68,11 +68,11 @@ def test_calibrated_gsasrec_predicts_the_truth_of_simulated_users_and_sasrec_doe
     results = run("simulated_overconfidence", tmp_path, "--only", "SASRec", "gSASRec, t=1", "Oracle")
     assert mean_ndcg(results, "gSASRec, t=1") > 0.8 * mean_ndcg(results, "Oracle")
     runs = load_runs([RunFolder(results)])
-    subjects = {subject.name: subject for subject in read_subjects(runs)}
-    truths = read_truths(runs, list(subjects.values()))
-    gsasrec = subjects["gSASRec, t=1"]
-    assert 10 * top_gap(gsasrec, truths) < top_gap(subjects["SASRec"], truths)
-    expected = Predictions(gsasrec.law.optimal_sigmoid(truths[gsasrec.name]), gsasrec.predictions.is_target)
+    models = {model.name: model for model in read_calibrated_models(runs)}
+    truths = read_truths(runs, list(models.values()))
+    gsasrec = models["gSASRec, t=1"]
+    assert 10 * top_gap(gsasrec, truths) < top_gap(models["SASRec"], truths)
+    expected = Predictions(gsasrec.optimal_sigmoid(truths[gsasrec.name]), gsasrec.predictions.is_target)
     assert confidence_curve(gsasrec.predictions)[0] == pytest.approx(confidence_curve(expected)[0], rel=0.2)
     gaps = full_gaps(runs)
     assert gaps["gSASRec, t=1"].top == pytest.approx(top_gap(gsasrec, truths), rel=1e-3)

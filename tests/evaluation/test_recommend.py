@@ -96,6 +96,15 @@ def test_recommendations_are_the_best_unseen_items_with_their_probabilities(made
     assert [line.split()[2] for line in out.splitlines()[2:]] == list(NAMES[expected])
 
 
+def test_a_model_with_an_unknown_loss_recommends_without_probabilities(made, monkeypatch, capsys):
+    recipe = made[1].read_recipe()
+    recipe["models"]["gSASRec"]["loss"] = {"class": "OwnLoss", "num_negatives": 4}
+    monkeypatch.setattr(RunFolder, "read_recipe", lambda run: recipe)
+    code, out, errors = call(made, monkeypatch, capsys, "--model", "gSASRec", "--items", "item-a", "--json")
+    assert code == 0 and "probability" not in json.loads(out)["recommendations"][0]
+    assert "no probabilities" in errors and "OwnLoss" in errors
+
+
 def test_counting_models_recommend_at_most_all_unseen_items(made, monkeypatch, capsys):
     code, out, _ = call(made, monkeypatch, capsys, "--model", "Markov", "--items", "item-g", "-k", "99", "--json")
     found = json.loads(out)["recommendations"]
