@@ -12,7 +12,8 @@ import pandas as pd
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import Rules
-from evaluation.analysis.significance import Interval, correct_tests, mean_interval, paired_test
+from evaluation.analysis.metric_tests import MetricTests
+from evaluation.analysis.significance import Interval, correct_tests, mean_interval
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.table import Entry, Table, TableRow
 
@@ -27,9 +28,8 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     rows, columns = (list(dict.fromkeys(names)) for names in zip(*grid, strict=True))
     steps = [((row, columns[0]), (row, column)) for row in rows for column in columns[1:]]
     steps += [((rows[0], column), (row, column)) for column in columns for row in rows[1:]]
-    tests = {
-        step: paired_test(grid[step[1]].per_user(metric), grid[step[0]].per_user(metric), rules.test) for step in steps
-    }
+    models = MetricTests(runs.tested_models, metric)
+    tests = {step: models.test(grid[step[1]], grid[step[0]], rules.test) for step in steps}
     p_corrected = correct_tests(tests, rules.correction)
 
     def effect(before: tuple[str, str], after: tuple[str, str]) -> Entry:
@@ -57,7 +57,8 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         label=f"effects-{metric}",
         header=[metric, *columns, *across],
         blocks=[body, down],
-        caption=f"Effects on {metric}, relative to where the step begins; {rules.explain_star(f'{len(steps)} steps')}.",
+        caption=f"Effects on {metric}, relative to where the step begins; "
+        f"{rules.explain_star(f'{len(steps)} steps', models.scope(rules.test))}.",
     )
 
 

@@ -1,25 +1,27 @@
-"""Comparison of models: means over users, and paired tests of each model against the best one or a baseline."""
+"""Comparison of models: means, and paired tests of each model against the best one or a baseline."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from aprec_like.errors import InputError
-from aprec_like.types import Array
+from evaluation.analysis.metric_tests import MetricTests
 from evaluation.analysis.significance import (
     TEST_NAMES,
     Interval,
     PairedTest,
     caveat_of_test,
+    correct,
     correct_tests,
     detectable_difference,
-    mean_interval,
-    paired_test,
 )
-from evaluation.results.load import LoadedRuns, ModelResults
+from evaluation.analysis.variance import VarianceComponents
+from evaluation.results.load import LoadedRuns, ModelResults, Origin
 
 ALPHA = 0.05
 
@@ -40,9 +42,14 @@ class Rules:
     correction: str = "holm"
     alpha: float = ALPHA
 
-    def explain_star(self, family: str) -> str:
-        """Return the part of a caption that explains stars; `family` is what p-values are corrected for: "6 pairs"."""
-        return f"* differs ({TEST_NAMES[self.test]}, p < {self.alpha:g}, {self.correction} over {family})"
+    def explain_star(self, family: str, scope: str) -> str:
+        """Return the part of a caption that explains stars.
+
+        Args:
+            family: what p-values are corrected for: "6 pairs".
+            scope: what the test covers: "over users and trainings".
+        """
+        return f"* differs ({TEST_NAMES[self.test]} {scope}, p < {self.alpha:g}, {self.correction} over {family})"
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,9 @@ class Cell:
     """One model under one metric. The comparator is the baseline, or the best model of the metric.
 
     Args:
-        value: mean over users and its 95 % interval.
+        value: mean over users and its 95 % interval, over users and trainings if several seeds are known.
         seed_std: standard deviation of the mean over seeds; `None` with one seed.
-        seed_share: share of seeds, as opposed to users, in the variance of the mean; `None` with one seed.
+        variance: of the model's values by source: users, trainings, interaction; `None` with one seed.
         comparator: name of the comparator; `None` for the comparator itself.
         test: test of the difference to the comparator; `None` for the comparator itself.
         relative: the difference divided by the comparator's mean; `None` if that is zero.
@@ -63,7 +70,7 @@ class Cell:
 
     value: Interval
     seed_std: float | None
-    seed_share: float | None
+    variance: VarianceComponents | None
     comparator: str | None
     test: PairedTest | None
     relative: float | None
@@ -74,12 +81,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One finished model: a cell per metric, and the mean time to its best epoch over seeds."""
+    """One finished model: a cell per metric, and the mean time to its best epoch over seeds.
+
+    Args:
+        name: name of the model.
+        seeds: training seeds.
+        cells: by metric.
+        seconds_to_best: mean over seeds; `None` for imported results.
+        origin: where the results come from.
+    """
 
     name: str
     seeds: tuple[int, ...]
     cells: dict[str, Cell]
     seconds_to_best: float | None
+    origin: Origin
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,10 @@ class Comparison:
         literature: quoted numbers by model and metric, never tested.
         remarks: caveats about tests and data; unfinished models, with reasons.
         rules: settings of the tests.
-        family_size: number of tests that p-values are corrected for.
+        family_size: number of tests that p-values are corrected for; without a baseline, all pairs of models under all
+            metrics, so that the choice of the best is part of the family.
+        training_std: standard deviation between trainings by metric, pooled over the models with several seeds; empty
+            if there are none: tests and intervals then cover users alone.
         num_users: number of users.
         exclude_seen: whether seen items are left out of the rankings.
         num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
@@ -109,6 +128,7 @@ class Comparison:
     remarks: list[str]
     rules: Rules
     family_size: int
+    training_std: dict[str, float]
     num_users: int
     exclude_seen: bool
     num_candidates: int | None
@@ -144,37 +164,40 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
     rules = rules or Rules()
     _check_names(runs, rules.baseline)
     models = runs.tested_models
+    metric_tests = {metric: MetricTests(models, metric) for metric in runs.metrics}
     comparators = {metric: _comparator(models, metric, rules.baseline) for metric in runs.metrics} if models else {}
     tests = {
-        (model.name, metric): paired_test(model.per_user(metric), comparator.per_user(metric), rules.test)
+        (model.name, metric): metric_tests[metric].test(model, comparator, rules.test)
         for metric, comparator in comparators.items()
         for model in models
         if model is not comparator
     }
-    p_corrected = correct_tests(tests, rules.correction)
+    p_corrected, family_size = _correct_family(tests, comparators, metric_tests, rules)
     published = runs.settings.get("published", {})
-    family_size, num_users = (1 if rules.correction == "none" else len(tests)), len(runs.cases)
+    num_corrected = 1 if rules.correction == "none" else family_size
 
     def cell(model: ModelResults, metric: str) -> Cell:
         key = (model.name, metric)
         test = tests.get(key)
         mean = float(np.mean(comparators[metric].per_user(metric))) if test else 0.0
         return Cell(
-            value=mean_interval(model.per_user(metric)),
-            **_spread_over_seeds(model.values[metric]),
+            value=metric_tests[metric].interval(model),
+            seed_std=_seed_std(model, metric),
+            variance=metric_tests[metric].components(model),
             comparator=comparators[metric].name if test else None,
             test=test,
             relative=test.difference.mean / mean if test and mean else None,
             p_corrected=p_corrected.get(key),
-            detectable=detectable_difference(test.spread, num_users, rules.alpha, family_size) if test else None,
+            detectable=_detectable(test, rules.alpha, num_corrected) if test else None,
             published=published.get(model.name, {}).get(metric),
         )
 
     def row(model: ModelResults) -> Row:
-        return Row(model.name, model.seeds, {name: cell(model, name) for name in runs.metrics}, model.seconds_to_best)
+        cells = {name: cell(model, name) for name in runs.metrics}
+        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin)
 
     rows = [row(model) for model in models]
-    caveat = caveat_of_test(rules.test, rules.alpha, len(tests), rules.correction) if tests else None
+    caveat = caveat_of_test(rules.test, rules.alpha, family_size, rules.correction) if tests else None
     return Comparison(
         run=runs.title,
         metrics=runs.metrics,
@@ -183,12 +206,44 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         literature=runs.settings.get("literature", {}),
         remarks=[*([caveat] if caveat else []), *_undetectable_differences(rows, rules), *runs.remarks],
         rules=rules,
-        family_size=len(tests),
-        num_users=num_users,
+        family_size=family_size,
+        training_std={name: math.sqrt(each.pooled.value) for name, each in metric_tests.items() if each.pooled},
+        num_users=len(runs.cases),
         exclude_seen=runs.settings["evaluation"]["exclude_seen"],
         num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
         groups=runs.settings.get("groups", {}),
     )
+
+
+Key = tuple[str, str]
+"""A model and a metric."""
+
+
+def _correct_family(
+    tests: Mapping[Key, PairedTest],
+    comparators: Mapping[str, ModelResults],
+    metric_tests: Mapping[str, MetricTests],
+    rules: Rules,
+) -> tuple[dict[Key, float], int]:
+    """Return the corrected p-values of the tests, and the size of the family that they are corrected for.
+
+    With a baseline the family is these tests. Without one the comparator is the best model, chosen by the same data, so
+    the family is all pairs of models under all metrics: whichever pairs the data choose, they are in it. The other
+    pairs have p-values too in the t-test; in other tests, which take longer, they count as not rejected.
+    """
+    if rules.baseline is not None or rules.correction == "none" or not tests:
+        return correct_tests(tests, rules.correction), len(tests)
+    p_values = [test.p_value for test in tests.values()]
+    if rules.test == "paired-t":
+        for metric, each in metric_tests.items():
+            best = comparators[metric].name
+            p_values += [p_value for pair, p_value in each.pair_p_values().items() if best not in pair]
+    family_size = sum(math.comb(len(each.models), 2) for each in metric_tests.values())
+    return dict(zip(tests, correct(p_values, rules.correction, family_size), strict=False)), family_size
+
+
+def _detectable(test: PairedTest, alpha: float, family_size: int) -> float:
+    return detectable_difference(test.standard_error, test.degrees_of_freedom, alpha, family_size)
 
 
 def _check_names(runs: LoadedRuns, baseline: str | None) -> None:
@@ -205,23 +260,16 @@ def _comparator(models: list[ModelResults], metric: str, baseline: str | None) -
     return next((model for model in models if model.name == baseline), best)
 
 
-def _spread_over_seeds(values: Array) -> dict[str, float | None]:
-    """Return `seed_std` and `seed_share` of a `Cell` from values (seeds, users)."""
-    num_seeds, num_users = values.shape
-    if num_seeds == 1:
-        return {"seed_std": None, "seed_share": None}
-    seed_variance = float(np.var(np.mean(values, axis=1), ddof=1)) / num_seeds
-    user_variance = float(np.var(np.mean(values, axis=0), ddof=1)) / num_users
-    total = seed_variance + user_variance
-    seed_share = seed_variance / total if total else 0.0
-    return {"seed_std": float(np.sqrt(seed_variance * num_seeds)), "seed_share": seed_share}
+def _seed_std(model: ModelResults, metric: str) -> float | None:
+    means = np.mean(model.values[metric], axis=1)
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None
 
 
 def _undetectable_differences(rows: list[Row], rules: Rules) -> list[str]:
     """Return remarks on differences that are not significant and too small for these users to show."""
     return [
         f"{row.name} and {cell.comparator}, {metric}: the difference of {abs(cell.test.difference.mean):.4f} is not "
-        f"significant, and these users could hardly show one below {cell.detectable:.4f}"
+        f"significant, and these data could hardly show one below {cell.detectable:.4f}"
         for row in rows
         for metric, cell in row.cells.items()
         if cell.test and cell.p_corrected is not None and cell.p_corrected >= rules.alpha

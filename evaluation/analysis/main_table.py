@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from evaluation.analysis.comparison import Comparison, Row
-from evaluation.analysis.significance import POWER, TEST_NAMES
+from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
+from evaluation.analysis.variance import MIN_SEEDS
 from evaluation.table import Entry, Table, TableRow
 
 MAX_DIGITS = 4
@@ -97,7 +98,6 @@ def significance_mark(comparison: Comparison) -> str:
 
 def caption(comparison: Comparison) -> str:
     """Return sentences on what the numbers are and how they were tested."""
-    num_seeds = {len(row.seeds) for row in comparison.rows}
     sentences = [
         f"Means over {comparison.num_users:,} users; the whole catalogue is ranked, seen items "
         + ("excluded" if comparison.exclude_seen else "included"),
@@ -106,18 +106,56 @@ def caption(comparison: Comparison) -> str:
     if comparison.num_candidates:
         drawn = f"the target among itself and {comparison.num_candidates} drawn items"
         sentences.insert(1, f"(sampled): {drawn}, not comparable with rankings of the catalogue")
-    if max(num_seeds, default=1) > 1:
-        sentences.append(
-            f"means over {' or '.join(map(str, sorted(num_seeds)))} seeds; tests are conditional on these seeds"
-        )
     if comparison.family_size:
         rules = comparison.rules
         against = f"from {rules.baseline}" if rules.baseline else "from the best"
         sentences.append(
-            f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]} over users, "
-            f"p < {rules.alpha:g}, {_correction_text(comparison)}, {comparison.family_size} tests)"
+            f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
+            f"{family_text(comparison)})"
         )
-    return "; ".join(sentences) + "."
+    return "; ".join([*sentences, *training_sentences(comparison)]) + "."
+
+
+def family_text(comparison: Comparison) -> str:
+    """Return how p-values are corrected, and for which tests."""
+    rules, size = comparison.rules, f"{comparison.family_size:,}"
+    if rules.correction == "none":
+        return f"not corrected, {size} tests"
+    corrected = f"{rules.correction.capitalize()}-corrected over"
+    if rules.baseline:
+        return f"{corrected} {size} tests"
+    return f"{corrected} all {size} pairs of models and metrics, which covers the choice of the best"
+
+
+def training_sentences(comparison: Comparison) -> list[str]:
+    """Return sentences on whether tests and intervals cover the chance in training beside that of users."""
+    rows = [row for row in comparison.rows if row.origin != "counting"]
+    if not rows:
+        return []
+    imported = [row.name for row in rows if row.origin == "imported"]
+    sentences = [f"imported results are one training: {', '.join(imported)}"] if imported else []
+    if not comparison.training_std:
+        return [
+            "one training of each model: intervals and tests cover the chance in users, not in training, and speak "
+            "about these trained models, not about the methods",
+            *sentences,
+        ]
+    num_seeds = sorted({len(row.seeds) for row in rows})
+    spread = ", ".join(f"{value:.4f} in {metric}" for metric, value in comparison.training_std.items())
+    several = [row for row in rows if len(row.seeds) > 1]
+    covering = "intervals and tests cover users and trainings"
+    if comparison.family_size and comparison.rules.test not in TRAINING_TESTS:
+        covering = "intervals cover users and trainings, the test users alone: it speaks about these trained models"
+    pooled = f"pooled over {len(several)} models" if len(several) > 1 else f"of {several[0].name}"
+    own = [row.name for row in several if len(row.seeds) >= MIN_SEEDS]
+    sentences = [
+        f"means over {' or '.join(map(str, num_seeds))} trainings; {covering} (standard deviation between trainings "
+        f"{spread}, {pooled}" + (f"; its own for {', '.join(own)})" if own and len(several) > 1 else ")"),
+        *sentences,
+    ]
+    if single := [row.name for row in rows if len(row.seeds) == 1 and row.origin == "trained"]:
+        sentences.append(f"one training, taken to vary as those of the other models: {', '.join(single)}")
+    return sentences
 
 
 def differences_table(comparison: Comparison) -> Table:
@@ -127,7 +165,7 @@ def differences_table(comparison: Comparison) -> Table:
         "Model", "Metric", "Mean", "95 % interval", "Difference", "Relative", "p", "d", "Wins/ties/losses",
         "Detectable",
     ]  # fmt: skip
-    header += ["SD over seeds", "Share of seeds"] if has_seeds else []
+    header += ["SD over seeds", "Users/trainings/both"] if has_seeds else []
 
     def texts(row: Row, metric: str) -> list[str]:
         found = _difference_texts(row, metric, num_digits(comparison, metric))
@@ -138,12 +176,13 @@ def differences_table(comparison: Comparison) -> Table:
         return Table(f"{comparison.run}-means", header[:4], means)
     against = comparison.rules.baseline or "the best model of each metric"
     sentences = [
-        f"Differences to {against}: {TEST_NAMES[comparison.rules.test]} over {comparison.num_users:,} users, p-values "
-        f"{_correction_text(comparison)} for {comparison.family_size} tests; d is Cohen's d of the paired differences",
-        f"detectable: the smallest difference that these users show with {POWER:.0%} power at the strictest level",
+        f"Differences to {against}: {TEST_NAMES[comparison.rules.test]}, {comparison.num_users:,} users, p-values "
+        f"{family_text(comparison)}; d is Cohen's d of the paired differences",
+        f"detectable: the smallest difference that these data show with {POWER:.0%} power at the strictest level",
+        *training_sentences(comparison),
     ]
     if has_seeds:
-        sentences.append("share of seeds: of the variance of the mean, what is due to seeds rather than users")
+        sentences.append("users/trainings/both: shares in the variance of the mean, both being their interaction")
     return Table(
         label=f"{comparison.run}-differences",
         header=header,
@@ -167,14 +206,10 @@ def _difference_texts(row: Row, metric: str, digits: int) -> list[str]:
             f"{test.wins:,}/{test.ties:,}/{test.losses:,}",
             f"{cell.detectable:.{digits}f}",
         ]
-    if cell.seed_std is not None and cell.seed_share is not None:
-        texts += [f"{cell.seed_std:.{digits}f}", f"{cell.seed_share:.0%}"]
+    if cell.seed_std is not None and cell.variance is not None:
+        shares = "/".join(f"{100 * share:.0f}" for share in cell.variance.shares)
+        texts += [f"{cell.seed_std:.{digits}f}", f"{shares} %"]
     return texts
-
-
-def _correction_text(comparison: Comparison) -> str:
-    correction = comparison.rules.correction
-    return "not corrected" if correction == "none" else f"{correction.capitalize()}-corrected"
 
 
 def num_digits(comparison: Comparison, metric: str) -> int:

@@ -6,7 +6,8 @@ import itertools
 from dataclasses import dataclass
 
 from evaluation.analysis.comparison import Rules
-from evaluation.analysis.significance import PairedTest, correct_tests, paired_test
+from evaluation.analysis.metric_tests import MetricTests
+from evaluation.analysis.significance import PairedTest, correct_tests
 from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, Table
 
@@ -21,6 +22,7 @@ class Pairwise:
         tests: by (first, second), for the difference first minus second; each pair once.
         p_corrected: p-values corrected for all pairs, by (first, second).
         rules: of the tests.
+        scope: what the tests cover, as a part of captions.
     """
 
     metric: str
@@ -28,17 +30,18 @@ class Pairwise:
     tests: dict[tuple[str, str], PairedTest]
     p_corrected: dict[tuple[str, str], float]
     rules: Rules
+    scope: str
 
 
 def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
     """Test every pair of models; p-values are corrected for all pairs."""
-    models = runs.tested_models
+    models = MetricTests(runs.tested_models, metric)
     tests = {
-        (first.name, second.name): paired_test(first.per_user(metric), second.per_user(metric), rules.test)
-        for first, second in itertools.combinations(models, 2)
+        (first.name, second.name): models.test(first, second, rules.test)
+        for first, second in itertools.combinations(models.models, 2)
     }
-    names = [model.name for model in models]
-    return Pairwise(metric, names, tests, correct_tests(tests, rules.correction), rules)
+    p_corrected = correct_tests(tests, rules.correction)
+    return Pairwise(metric, list(models.values), tests, p_corrected, rules, models.scope(rules.test))
 
 
 def pairwise_table(pairs: Pairwise) -> Table:
@@ -51,9 +54,10 @@ def pairwise_table(pairs: Pairwise) -> Table:
         mark = "*" if pairs.p_corrected[key] < pairs.rules.alpha else ""
         return Entry(f"{sign * pairs.tests[key].difference.mean:+.4f}", mark=mark)
 
+    star = pairs.rules.explain_star(f"{len(pairs.tests)} pairs", pairs.scope)
     return Table(
         label=f"pairs-{pairs.metric}",
         header=["", *pairs.names],
         blocks=[[[row, *(entry(row, column) for column in pairs.names)] for row in pairs.names]],
-        caption=f"{pairs.metric}, row minus column; {pairs.rules.explain_star(f'{len(pairs.tests)} pairs')}.",
+        caption=f"{pairs.metric}, row minus column; {star}.",
     )

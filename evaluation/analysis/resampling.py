@@ -1,4 +1,4 @@
-"""P-values by resampling users: the sign-flip randomisation test and the paired bootstrap.
+"""P-values by resampling: the sign-flip randomisation test, and the paired bootstrap of users and of trainings.
 
 Metrics of one target take few distinct values, and so do their per-user differences. Flipping the signs of c equal
 differences is a binomial draw, and resampling users is a multinomial draw: the same distributions as flipping and
@@ -7,9 +7,12 @@ drawing users one by one, at a small fraction of the cost.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from aprec_like.types import Array
+from evaluation.analysis.variance import Trainings, TrainingVariance, standard_error
 
 NUM_RESAMPLES = 10_000
 RESAMPLING_SEED = 20_230_918
@@ -44,17 +47,83 @@ def bootstrap(differences: Array, num_resamples: int = NUM_RESAMPLES, seed: int 
     It is how often the mean of resampled users is as far from the observed mean as that is from zero.
     """
     random = np.random.default_rng(seed)
+    total = np.concatenate([sums for sums, _ in _resample_users(differences, num_resamples, random)])
+    return _p_value(total - differences.sum(), float(differences.sum()))
+
+
+def bootstrap_trainings(
+    differences: Array,
+    trainings: Sequence[Trainings],
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = RESAMPLING_SEED,
+) -> float:
+    """Return the p-value of the paired bootstrap of users and trainings.
+
+    Users are resampled with their differences, which hold the interaction with trainings. The effects of trainings are
+    resampled from those of the models that share a training variance, scaled to that variance without the interaction.
+    The statistic is the mean divided by its standard error, which is computed anew in every resample: with few
+    trainings the mean alone would reject too often.
+
+    Args:
+        differences: (users,) differences of the means over trainings.
+        trainings: of the two models, or of the one of them that is trained.
+        num_resamples: number of resamples.
+        seed: random seed.
+    """
+    random = np.random.default_rng(seed)
+    num_users = len(differences)
+    parts = list(_resample_users(differences, num_resamples, random))
+    means = np.concatenate([sums for sums, _ in parts]) / num_users
+    squares = np.concatenate([squares for _, squares in parts])
+    variances = (squares - num_users * means**2) / (num_users - 1) / num_users
+    shift = means - differences.mean()
+    for variance in dict.fromkeys(each.variance for each in trainings):
+        sharing = [each for each in trainings if each.variance is variance]
+        effects, seed_variance = _resample_trainings(variance, sharing, num_resamples, random)
+        shift += effects
+        weight = sum(1 / each.num_seeds for each in sharing)
+        variances += weight * np.maximum(0.0, seed_variance - variance.interaction)
+    observed = standard_error(float(np.var(differences, ddof=1)), num_users, trainings).value
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    statistics = np.divide(shift, errors, out=np.full(num_resamples, np.inf), where=errors > 0)
+    return _p_value(statistics, float(differences.mean()) / observed)
+
+
+def _resample_users(
+    differences: Array, num_resamples: int, random: np.random.Generator
+) -> Iterator[tuple[Array, Array]]:
+    """Yield sums and sums of squares of resampled users, (resamples of a chunk,) each."""
     values, counts = np.unique(differences, return_counts=True)
     num_users = len(differences)
-    total = np.empty(num_resamples)
     if len(values) * BINOMIAL_COST < num_users:
         for start, stop in _chunks(num_resamples, len(values)):
-            total[start:stop] = random.multinomial(num_users, counts / num_users, size=stop - start) @ values
+            drawn = random.multinomial(num_users, counts / num_users, size=stop - start)
+            yield drawn @ values, drawn @ np.square(values)
     else:
         for start, stop in _chunks(num_resamples, num_users):
-            drawn = random.integers(num_users, size=(stop - start, num_users), dtype=np.uint32)
-            total[start:stop] = differences[drawn].sum(axis=1)
-    return _p_value(total - differences.sum(), float(differences.sum()))
+            users = random.integers(num_users, size=(stop - start, num_users), dtype=np.uint32)
+            drawn = differences[users]
+            yield drawn.sum(axis=1), np.square(drawn, out=drawn).sum(axis=1)
+
+
+def _resample_trainings(
+    variance: TrainingVariance, trainings: Sequence[Trainings], num_resamples: int, random: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return the resampled effects of trainings on a difference and the resampled variances of seed means.
+
+    Effects of a model's S seeds are multiplied by sqrt(S / (S - 1)), since their mean is zero by construction.
+    """
+    pool = np.concatenate([each * np.sqrt(len(each) / (len(each) - 1)) for each in variance.effects.values()])
+    scale = np.sqrt(variance.value / variance.seed_means) if variance.seed_means else 0.0
+    drawn = {name: random.choice(pool, (num_resamples, len(each))) for name, each in variance.effects.items()}
+    seed_variance = sum(np.var(each, axis=1, ddof=1) * (each.shape[1] - 1) for each in drawn.values())
+    effects = np.zeros(num_resamples)
+    for model in trainings:
+        draws = drawn.get(model.name)
+        if draws is None:  # one training, with the variance of other models
+            draws = random.choice(pool, (num_resamples, model.num_seeds))
+        effects += model.sign * scale * draws.mean(axis=1)
+    return effects, np.asarray(seed_variance / variance.degrees_of_freedom)
 
 
 def _chunks(length: int, draws_per_row: int) -> list[tuple[int, int]]:

@@ -1,23 +1,26 @@
-"""Statistics over users: confidence intervals, paired tests, the Holm and Bonferroni corrections, power."""
+"""Statistics of two models: confidence intervals, paired tests, the Holm and Bonferroni corrections, power."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
 
 from aprec_like.types import Array
-from evaluation.analysis.resampling import NUM_RESAMPLES, bootstrap, randomisation
+from evaluation.analysis.resampling import NUM_RESAMPLES, bootstrap, bootstrap_trainings, randomisation
+from evaluation.analysis.variance import StandardError, Trainings, standard_error
 
 Key = TypeVar("Key")
 
 POWER = 0.8
 """Power at which a difference counts as detectable."""
+NUM_QUANTILES = 1_000
+"""Points of the numerical integral behind the detectable difference."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class PairedTest:
         p_value: two-sided, not corrected.
         effect_size: Cohen's d of the paired differences: their mean over their standard deviation.
         wins, ties, losses: users for whom the first model is better, equal, worse.
-        spread: standard deviation of the differences.
+        standard_error: of the mean difference, over users and, where several seeds are known, trainings.
+        degrees_of_freedom: of the standard error.
     """
 
     difference: Interval
@@ -47,37 +51,74 @@ class PairedTest:
     wins: int
     ties: int
     losses: int
-    spread: float
+    standard_error: float
+    degrees_of_freedom: float
 
 
-def mean_interval(values: Array, confidence: float = 0.95) -> Interval:
-    """Return the mean over users with its Student-t interval, which is a point if all values are equal."""
+def mean_interval(values: Array, confidence: float = 0.95, trainings: Sequence[Trainings] = ()) -> Interval:
+    """Return the mean over users with its Student-t interval, which is a point if there is no variance.
+
+    Args:
+        values: means over trainings, (users,).
+        confidence: coverage of the interval.
+        trainings: behind the values; none for an interval over users alone.
+    """
     mean = float(np.mean(values))
-    if len(values) < 2 or np.ptp(values) == 0:
+    if len(values) < 2 or (np.ptp(values) == 0 and not trainings):
         return Interval(mean, mean, mean)
-    low, high = stats.t.interval(confidence, len(values) - 1, loc=mean, scale=stats.sem(values))
-    return Interval(mean, float(low), float(high))
+    if not trainings:
+        low, high = stats.t.interval(confidence, len(values) - 1, loc=mean, scale=stats.sem(values))
+        return Interval(mean, float(low), float(high))
+    error = standard_error(float(np.var(values, ddof=1)), len(values), trainings)
+    half_width = float(stats.t.ppf((1 + confidence) / 2, error.degrees_of_freedom)) * error.value
+    return Interval(mean, mean - half_width, mean + half_width)
 
 
-def paired_test(first: Array, second: Array, method: str = "paired-t") -> PairedTest:
+def paired_test(
+    first: Array, second: Array, method: str = "paired-t", trainings: Sequence[Trainings] = ()
+) -> PairedTest:
     """Compare two models user by user; the p-value is 1 if they are equal for every user.
 
     Args:
-        first, second: values of the two models, (users,).
+        first, second: values of the two models, means over trainings, (users,).
         method: a key of `TESTS`.
+        trainings: of the models that are trained, if several seeds are known; "paired-t" and "bootstrap" and the
+            interval then cover users and trainings, the other tests users alone.
     """
     differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
-    has_spread = len(differences) > 1 and np.ptp(differences) > 0
-    spread = float(np.std(differences, ddof=1)) if has_spread else 0.0
+    num_users = len(differences)
+    has_spread = num_users > 1 and np.ptp(differences) > 0
+    variance = float(np.var(differences, ddof=1)) if has_spread else 0.0
+    error = standard_error(variance, max(2, num_users), trainings)
+    mean = float(np.mean(differences))
     return PairedTest(
-        difference=mean_interval(differences),
-        p_value=TESTS[method](differences) if np.any(differences) else 1.0,
-        effect_size=float(np.mean(differences)) / spread if spread else 0.0,
+        difference=mean_interval(differences, trainings=trainings),
+        p_value=_p_value(differences, error, method, trainings),
+        effect_size=mean / math.sqrt(variance) if variance else 0.0,
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
         losses=int(np.sum(differences < 0)),
-        spread=spread,
+        standard_error=error.value,
+        degrees_of_freedom=error.degrees_of_freedom,
     )
+
+
+def _p_value(differences: Array, error: StandardError, method: str, trainings: Sequence[Trainings]) -> float:
+    if not np.any(differences):
+        return 1.0
+    if trainings and len(differences) > 1 and error.value > 0:
+        if method == "paired-t":
+            return t_test_p_value(float(np.mean(differences)), error)
+        if method == "bootstrap":
+            return bootstrap_trainings(differences, trainings)
+    return TESTS[method](differences)
+
+
+def t_test_p_value(difference: float, error: StandardError) -> float:
+    """Return the two-sided p-value of a mean difference; without a standard error 0, but 1 for no difference."""
+    if error.value == 0:
+        return 1.0 if difference == 0 else 0.0
+    return float(2 * stats.t.sf(abs(difference) / error.value, error.degrees_of_freedom))
 
 
 def paired_t(differences: Array) -> float:
@@ -109,13 +150,23 @@ TEST_NAMES = {
     "bootstrap": f"paired bootstrap test with {NUM_RESAMPLES:,} resamples",
     "wilcoxon": "Wilcoxon signed-rank test",
 }
+TRAINING_TESTS = ("paired-t", "bootstrap")
+"""Tests that cover trainings beside users where several seeds are known."""
 
 
-def correct(p_values: list[float], correction: str) -> list[float]:
-    """Return the p-values of a family of tests corrected for their number: "holm", "bonferroni" or "none"."""
+def correct(p_values: Sequence[float], correction: str, family_size: int = 0) -> list[float]:
+    """Return the p-values of a family of tests corrected for their number: "holm", "bonferroni" or "none".
+
+    Args:
+        p_values: not corrected.
+        correction: the method.
+        family_size: size of the family if it has more tests than these; the others count as not rejected (p = 1), which
+            makes no corrected p-value smaller than it would be with them.
+    """
     if correction == "none" or not p_values:
-        return p_values
-    return [float(value) for value in multipletests(p_values, method=correction)[1]]
+        return list(p_values)
+    family = [*p_values, *[1.0] * (family_size - len(p_values))]
+    return [float(value) for value in multipletests(family, method=correction)[1][: len(p_values)]]
 
 
 def correct_tests(tests: Mapping[Key, PairedTest], correction: str) -> dict[Key, float]:
@@ -124,19 +175,27 @@ def correct_tests(tests: Mapping[Key, PairedTest], correction: str) -> dict[Key,
     return dict(zip(tests, p_values, strict=True))
 
 
-def detectable_difference(spread: float, num_users: int, alpha: float, family_size: int) -> float:
-    """Return the smallest true difference that a paired t-test finds with 80 % power at the strictest corrected level.
+def detectable_difference(error: float, degrees_of_freedom: float, alpha: float, family_size: int) -> float:
+    """Return the smallest true difference that a t-test finds with 80 % power at the strictest corrected level.
 
     Args:
-        spread: standard deviation of the per-user differences.
-        num_users: number of users.
+        error: standard error of the difference.
+        degrees_of_freedom: of the standard error.
         alpha: significance level of the family.
         family_size: number of tests that p-values are corrected for.
     """
-    if spread == 0 or num_users < 3:
+    if error == 0:
         return 0.0
-    level = alpha / max(1, family_size)
-    return spread * float(TTestPower().solve_power(nobs=num_users, alpha=level, power=POWER, alternative="two-sided"))
+    critical = float(stats.t.isf(alpha / max(1, family_size) / 2, degrees_of_freedom))
+    # Power is the mean of Phi(x - critical * w) over w = sqrt(chi2 / degrees of freedom), here over its quantiles;
+    # SciPy's non-central t distribution fails to converge for some of the levels that corrections lead to.
+    quantiles = (np.arange(NUM_QUANTILES) + 0.5) / NUM_QUANTILES
+    thresholds = critical * np.sqrt(stats.chi2.ppf(quantiles, degrees_of_freedom) / degrees_of_freedom)
+
+    def missing_power(multiple: float) -> float:
+        return POWER - float(np.mean(stats.norm.cdf(multiple - thresholds)))
+
+    return error * float(optimize.brentq(missing_power, 0.0, float(thresholds.max()) + 1 / (1 - POWER)))
 
 
 def caveat_of_test(method: str, alpha: float, family_size: int, correction: str) -> str | None:

@@ -29,6 +29,7 @@ def significance_csv(comparison: Comparison) -> str:
     header = [
         "model", "comparator", "metric", "difference", "low", "high", "relative", "p_value", "p_corrected", "test",
         "correction", "family_size", "is_significant", "effect_size", "wins", "ties", "losses", "detectable",
+        "standard_error", "degrees_of_freedom",
     ]  # fmt: skip
     rows: list[list[object]] = []
     for row in comparison.rows:
@@ -39,7 +40,7 @@ def significance_csv(comparison: Comparison) -> str:
                     row.name, cell.comparator, metric, test.difference.mean, test.difference.low, test.difference.high,
                     cell.relative, test.p_value, cell.p_corrected, rules.test, rules.correction,
                     comparison.family_size, comparison.is_significant(cell), test.effect_size, test.wins, test.ties,
-                    test.losses, cell.detectable,
+                    test.losses, cell.detectable, test.standard_error, test.degrees_of_freedom,
                 ])  # fmt: skip
     return format_csv(header, rows)
 
@@ -54,6 +55,7 @@ def comparison_json(comparison: Comparison) -> Json:
         return {
             "seeds": list(row.seeds),
             "seconds_to_best": row.seconds_to_best,
+            "origin": row.origin,
             "metrics": {metric: cell_json(cell) for metric, cell in row.cells.items()},
         }
 
@@ -64,6 +66,7 @@ def comparison_json(comparison: Comparison) -> Json:
         "metrics": list(comparison.metrics),
         "rules": asdict(comparison.rules),
         "family_size": comparison.family_size,
+        "training_std": comparison.training_std,
         "best": {metric: comparison.ranked(metric)[0] for metric in comparison.metrics if comparison.rows},
         "models": {row.name: row_json(row) for row in comparison.rows},
         "bounds": {row.name: row_json(row) for row in comparison.bounds},

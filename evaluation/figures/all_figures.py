@@ -105,8 +105,8 @@ def _result_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[Report
     if 1 < len(comparison.rows) <= MAX_MATRIX_MODELS:
         pairs = compare_pairs(runs, metric, comparison.rules)
         caption = (
-            f"{metric} of every pair, row minus column; * differs (p < {comparison.rules.alpha:g}, "
-            f"{comparison.rules.correction.capitalize()} over {len(pairs.tests)} pairs)."
+            f"{metric} of every pair, row minus column; "
+            f"{comparison.rules.explain_star(f'{len(pairs.tests)} pairs', pairs.scope)}."
         )
         yield ReportFigure("pairs", "pairs", caption, draw_pairwise(metric, pairs))
 

@@ -17,7 +17,8 @@ from aprec_like.recipe_classes import LOSS_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
-from evaluation.analysis.significance import correct_tests, paired_test
+from evaluation.analysis.metric_tests import MetricTests
+from evaluation.analysis.significance import correct_tests
 from evaluation.figures.style import add_legend_below, assign_styles, make_figure, styled
 from evaluation.results.load import LoadedRuns, ModelResults
 
@@ -88,18 +89,16 @@ def grid_p_values(grid: Grid, metric: str) -> dict[Cell, float]:
     reference = grid.models.get(grid.reference)
     if reference is None:
         return {}
-    tests = {
-        cell: paired_test(model.per_user(metric), reference.per_user(metric))
-        for cell, model in grid.models.items()
-        if model is not reference
-    }
+    models = MetricTests(list(grid.models.values()), metric)
+    tests = {cell: models.test(model, reference) for cell, model in grid.models.items() if model is not reference}
     return correct_tests(tests, "bonferroni")
 
 
 def describe_grid(grid: Grid, metric: str) -> str:
     """Return sentences on the cell that validation selects, its test value, and the tests of the grid."""
     (k, t), num_tests = grid.reference, max(0, len(grid.models) - 1)
-    tested = f"paired t-test over users, p < {ALPHA:g}, Bonferroni over {num_tests} cells"
+    scope = MetricTests(list(grid.models.values()), metric).scope("paired-t")
+    tested = f"paired t-test {scope}, p < {ALPHA:g}, Bonferroni over {num_tests} cells"
     text = f"* differs from k = {k}, t = {t:g} ({tested})."
     if (selected := grid.selected()) is None:
         return text

@@ -16,6 +16,7 @@ from evaluation.analysis.main_table import (
     main_table,
     num_digits,
     num_published_digits,
+    training_sentences,
     value_entry,
 )
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
@@ -41,7 +42,7 @@ def subtitle(runs: LoadedRuns) -> str:
 
 
 def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
-    """Return the results in a few sentences: the best model, the oracle, published numbers, underfit models."""
+    """Return the results in sentences: best model, oracle, published numbers, underfit models, trainings."""
     if not comparison.rows:
         return ["No model has finished yet.", *comparison.remarks]
     metric = main_metric(comparison.metrics)
@@ -62,6 +63,7 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
     if underfit := [model.name for model in runs.models if is_underfit(model)]:
         lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in training_sentences(comparison)]
     return [*lines, *runs.remarks]
 
 

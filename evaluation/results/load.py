@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 from urllib.parse import unquote
 
 import numpy as np
@@ -12,6 +13,9 @@ import pandas as pd
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
 from evaluation.results.store import ModelFolder, RunFolder, check_is_finished
+
+Origin = Literal["trained", "counting", "imported"]
+"""Whether results come from training, from counting, or from another tool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,16 @@ class ModelResults:
     settings: Json = field(default_factory=dict)
     folders: tuple[ModelFolder, ...] = ()
     is_oracle: bool = False
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the model counts instead of training, so that its results do not depend on a seed."""
+        return self.settings.get("class", "Trained") != "Trained"
+
+    @property
+    def origin(self) -> Origin:
+        """Where the results come from."""
+        return "counting" if self.is_counting else "trained" if self.settings or self.folders else "imported"
 
     def per_user(self, metric: str) -> Array:
         """Return the means over seeds, (users,)."""
@@ -121,13 +135,19 @@ def _check_comparable(first: LoadedRuns, other: LoadedRuns) -> None:
     """Check that two runs rank the same targets of the same users, on the same data, by the same rules."""
     pair = f"{first.folders[0].path} and {other.folders[0].path} can't be compared"
     datasets = [run.folders[0].read_dataset() for run in (first, other)]
+    evaluations = [run.settings["evaluation"] for run in (first, other)]
+    is_sampled = any(metric.endswith("(sampled)") for metric in first.metrics)
     reasons = {
-        "the data differ (sha256 of the sequences)": [dataset.get("sha256") for dataset in datasets],
+        "the data differ (sha256 of catalogue and sequences)": [dataset.get("sha256") for dataset in datasets],
         "the splits differ (digest)": [dataset.get("split", {}).get("digest") for dataset in datasets],
-        "one excludes seen items and the other does not": [
-            run.settings["evaluation"]["exclude_seen"] for run in (first, other)
+        "the splits differ (training interactions)": [
+            dataset.get("split", {}).get("train_interactions") for dataset in datasets
         ],
+        "one excludes seen items and the other does not": [each["exclude_seen"] for each in evaluations],
         "their metrics differ": [set(run.metrics) for run in (first, other)],
+        "their sampled candidates differ (number or seed)": [
+            each.get("candidates") if is_sampled else None for each in evaluations
+        ],
     }
     for reason, (mine, yours) in reasons.items():
         if mine != yours:

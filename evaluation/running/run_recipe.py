@@ -162,3 +162,5 @@ def _write_tables(run: RunFolder, is_printed: bool = False) -> None:
     if is_printed:
         print(as_text(main_table(comparison)), end="")
         print(f"tables and per-user values: {run.path}", file=sys.stderr)
+        if not comparison.training_std and any(row.origin == "trained" for row in comparison.rows):
+            print("one training of each model; --seeds 1 2 3 adds two, for a table about methods", file=sys.stderr)

@@ -1,9 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from aprec_like.errors import InputError
 from evaluation.analysis.comparison import Rules, compare_models
+from evaluation.analysis.significance import paired_test
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from tests.evaluation.analysis.small_runs import SETTINGS, compare, other_run, write_values
@@ -15,13 +17,14 @@ def test_the_comparator_is_the_best_and_stars_follow_the_corrected_p_value(run):
     cells = {row.name: row.cells["NDCG@10"] for row in comparison.rows}
     assert cells["Best"].test is None
     assert cells["A_B & 50%"].p_corrected < 1e-6 < 0.05 < cells["Second"].p_corrected
-    assert comparison.family_size == 4
+    assert comparison.family_size == 6  # three pairs of models under two metrics
     assert comparison.remarks[-2:] == ["Never: not run", "Oracle: not run"]
 
 
 def test_a_baseline_replaces_the_best_as_comparator(run):
     comparison = compare(run, baseline="Second", metrics=("NDCG@10",))
     assert {row.name for row in comparison.rows if row.cells["NDCG@10"].test is None} == {"Second"}
+    assert comparison.family_size == 2
     with pytest.raises(InputError, match="no finished model 'Never'; finished are A_B & 50%, Best, Second"):
         compare(run, baseline="Never")
 
@@ -71,16 +74,77 @@ def test_runs_on_the_same_data_stand_in_one_table(run):
     comparison = compare(run, other_run(run, "later"))
     names = [row.name for row in comparison.rows]
     assert names == ["A_B & 50%", "Best (some_run)", "Second", "Best (later)", "Other"]
-    assert comparison.family_size == 8
+    assert comparison.family_size == 20
+
+
+@pytest.mark.parametrize("test", ["paired-t", "wilcoxon"])
+def test_the_family_without_a_baseline_is_all_pairs_of_models_and_metrics(run, test):
+    """Two models differ clearly from the best; Holm over six pairs, of which only the t-test computes the others."""
+    comparison = compare(run, test=test)
+    p_values = [
+        [cell.test.p_value for row in comparison.rows if (cell := row.cells[metric]).test is not None]
+        for metric in comparison.metrics
+    ]
+    worst, second = comparison.rows[0].cells["NDCG@10"], comparison.rows[2].cells["NDCG@10"]
+    values = load_runs([run])
+    others = paired_test(*(values.find(name).per_user("NDCG@10") for name in ("A_B & 50%", "Second"))).p_value
+    family = [*p_values[0], *p_values[1], *([others] * 2 if test == "paired-t" else [1.0] * 2)]
+    expected = multipletests(family, method="holm")[1]
+    assert (worst.p_corrected, second.p_corrected) == pytest.approx((expected[0], expected[1]), rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"sha256": "other"}, "the data differ"), ({"split": {"digest": "other"}}, "the splits differ")],
+    [
+        ({"sha256": "other"}, "the data differ"),
+        ({"split": {"digest": "other"}}, "the splits differ"),
+        ({"split": {"digest": "split", "train_interactions": 7}}, "the splits differ"),
+    ],
 )
 def test_runs_on_other_data_or_splits_are_refused(run, changes, reason):
     with pytest.raises(InputError, match=reason):
         compare(run, other_run(run, "later", **changes))
+
+
+SAMPLED = {"num_candidates": 100, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "reason"),
+    [
+        ({"exclude_seen": True}, {"exclude_seen": False}, "one excludes seen items"),
+        ({"candidates": SAMPLED}, {"candidates": SAMPLED | {"num_candidates": 99}}, "sampled candidates differ"),
+        ({"candidates": SAMPLED}, {"candidates": SAMPLED | {"seed": 2}}, "sampled candidates differ"),
+        ({"depth": 100}, {"depth": 10}, None),
+        ({"candidates": SAMPLED}, {"candidates": SAMPLED}, None),
+    ],
+)
+def test_evaluations_in_which_a_metric_means_something_else_are_refused(run, mine, theirs, reason):
+    other = other_run(run, "later")
+    for folder, changes in ((run, mine), (other, theirs)):
+        recipe = folder.read_recipe()
+        columns = ["NDCG@10", "NDCG@10 (sampled)"]
+        folder.write_recipe(b"", recipe | {"evaluation": recipe["evaluation"] | changes, "columns": columns})
+        for _, _, model in list(folder.models()):
+            frame = model.read_per_user()
+            model.write_per_user(frame.assign(**{"NDCG@10 (sampled)": frame["NDCG@10"]}))
+            model.finish(seconds_to_best=1.0)
+    if reason is None:
+        compare(run, other)
+    else:
+        with pytest.raises(InputError, match=reason):
+            compare(run, other)
+    if "candidates" in mine:
+        compare(run, other, metrics=("NDCG@10",))  # the ranking of the catalogue needs no candidates
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seeds": [4]}, {"groups": {"all": ["Other"]}}, {"published": {}}, {"literature": {}}, {"models": {}}]
+)
+def test_runs_whose_recipes_differ_in_what_does_not_change_a_metric_are_compared(run, changes):
+    other = other_run(run, "later")
+    other.write_recipe(b"", other.read_recipe() | changes)
+    assert len(compare(run, other).rows) == 5
 
 
 @pytest.mark.parametrize("change", ["one more user", "another target", "another order"])

@@ -26,8 +26,10 @@ def test_the_caption_states_users_test_level_correction_family_and_seen_items(ru
         "paired t-test",
         "p < 0.05",
         "Holm-corrected",
-        "4 tests",
+        "all 6 pairs of models and metrics, which covers the choice of the best",
         "from the best",
+        "one training of each model: intervals and tests cover the chance in users, not in training",
+        "about these trained models, not about the methods",
     ):
         assert part in text
 
@@ -97,10 +99,20 @@ def test_seeds_share_the_variance_with_users(run):
     write_values(run, "Best", 2, one + 0.2)
     comparison = compare(run)
     cell = next(row for row in comparison.rows if row.name == "Best").cells["NDCG@10"]
-    of_seeds, of_users = 0.02 / 2, np.var(one, ddof=1) / 300
-    assert cell.seed_share == pytest.approx(of_seeds / (of_seeds + of_users))
-    assert "conditional on these seeds" in caption(comparison)
-    assert "SD over seeds" in differences_table(comparison).header
+    parts = np.array([np.var(one, ddof=1) / 300, 0.02 / 2, 0.0])  # users, trainings, interaction
+    assert cell.variance.shares == pytest.approx(parts / parts.sum())
+    text = caption(comparison)
+    assert "means over 1 or 2 trainings; intervals and tests cover users and trainings" in text
+    assert "standard deviation between trainings 0.1414 in NDCG@10, 0.1414 in Recall@10, of Best" in text
+    assert "one training, taken to vary as those of the other models: A_B & 50%, Second" in text
+    assert differences_table(comparison).header[-2:] == ["SD over seeds", "Users/trainings/both"]
+    assert "the test users alone: it speaks about these trained models" in caption(compare(run, test="wilcoxon"))
+
+
+@pytest.mark.parametrize("render", [as_text, as_markdown, as_latex])
+def test_every_format_says_what_one_training_means(run, render):
+    text = " ".join(render(main_table(compare(run))).split())
+    assert "speak about these trained models, not about the methods" in text
 
 
 def test_datasets_stand_side_by_side_under_their_names(run):

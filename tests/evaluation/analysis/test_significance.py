@@ -60,6 +60,12 @@ def test_holm_by_hand_and_no_correction():
     assert correct([], "holm") == []
 
 
+def test_tests_of_a_family_that_were_not_made_count_as_not_rejected():
+    assert correct([0.01, 0.04, 0.03], "holm", family_size=5) == pytest.approx([0.05, 0.12, 0.12])
+    made = correct([0.01, 0.04, 0.03, 0.02, 0.5], "holm")[:3]
+    assert all(np.array(correct([0.01, 0.04, 0.03], "holm", family_size=5)) >= np.array(made))
+
+
 def test_wilcoxon_is_scipys():
     assert TESTS["wilcoxon"](FIRST - SECOND) == pytest.approx(stats.wilcoxon(FIRST, SECOND).pvalue, abs=1e-12)
 
@@ -82,7 +88,7 @@ def test_with_a_planted_difference_power_is_that_of_theory():
     random = np.random.default_rng(1)
     experiments, users = 2_000, 500
     spread = np.std(zero_inflated(random, 200_000) - zero_inflated(random, 200_000))
-    planted = detectable_difference(spread, users, alpha=0.05, family_size=1)
+    planted = detectable_difference(spread / np.sqrt(users), users - 1, alpha=0.05, family_size=1)
     differences = zero_inflated(random, (experiments, users)) - zero_inflated(random, (experiments, users)) + planted
     power = np.mean([paired_t(row) < 0.05 for row in differences])
     assert power == pytest.approx(0.8, abs=0.03)
@@ -90,8 +96,18 @@ def test_with_a_planted_difference_power_is_that_of_theory():
 
 def test_the_detectable_difference_by_the_normal_approximation():
     """With many users: (1.96 + 0.84) times the standard error; a family of ten needs 2.81 instead of 1.96."""
-    assert detectable_difference(1.0, 10_000, 0.05, 1) == pytest.approx((1.95996 + 0.84162) / 100, rel=1e-3)
-    assert detectable_difference(1.0, 10_000, 0.05, 10) == pytest.approx((2.80703 + 0.84162) / 100, rel=1e-3)
+    assert detectable_difference(0.01, 10_000, 0.05, 1) == pytest.approx((1.95996 + 0.84162) / 100, rel=1e-3)
+    assert detectable_difference(0.01, 10_000, 0.05, 10) == pytest.approx((2.80703 + 0.84162) / 100, rel=1e-3)
+
+
+@pytest.mark.parametrize(("degrees_of_freedom", "family_size"), [(4, 1), (10, 84), (6_039, 900)])
+def test_the_detectable_difference_has_its_power_with_few_trainings_too(degrees_of_freedom, family_size):
+    random = np.random.default_rng(0)
+    multiple = detectable_difference(1.0, degrees_of_freedom, 0.05, family_size)
+    errors = np.sqrt(random.chisquare(degrees_of_freedom, 100_000) / degrees_of_freedom)
+    statistics = (random.normal(size=100_000) + multiple) / errors
+    p_values = 2 * stats.t.sf(np.abs(statistics), degrees_of_freedom)
+    assert np.mean(p_values < 0.05 / family_size) == pytest.approx(0.8, abs=0.01)
 
 
 def test_too_few_resamples_for_the_family_are_remarked():

@@ -132,7 +132,8 @@ def test_the_command_puts_an_import_in_the_same_tested_table(run, exported, monk
     monkeypatch.setattr("sys.argv", ["compare", *arguments])
     assert compare.run_command(compare.main) == 0
     out = capsys.readouterr().out
-    assert '"Bad (imported)"' in out and '"family_size": 2' in out
+    assert '"Bad (imported)"' in out and '"family_size": 3' in out
+    assert "imported results are one training: Bad (imported)" in out
 
 
 def test_ids_with_white_space_cannot_be_exported(run, tmp_path):
