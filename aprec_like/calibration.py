@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ class OptimalSigmoid:
     """Sigmoid of the logit that minimises the expected binary loss of an item, as a function of its P.
 
     If the positive is never sampled, an item is a negative only when it is not the next one, and the optimum is
-    beta P / (alpha - alpha P + beta P), which is P itself for t = 1 (Theorem 1 of the gSASRec paper). The authors'
+    beta P / (alpha - alpha P + beta P), which is P itself for t = 1: Theorem 1 of the gSASRec paper. The authors'
     code samples from all items, the positive too, so that an item is a negative k / |I| times on average whatever comes
     next, and the optimum is beta P / (k / |I| + beta P). Negatives that reject a user's whole history come from
     somewhat fewer items; they are treated as if only the positive were rejected.
@@ -61,6 +61,11 @@ class OptimalSigmoid:
             return positive / (self.num_negatives / self.num_items + positive)
         alpha = self.num_negatives / (self.num_items - 1)
         return positive / (alpha - alpha * probability + positive)
+
+    @property
+    def theorem_1(self) -> OptimalSigmoid:
+        """The optimum of Theorem 1: of the same loss if the positive were never sampled."""
+        return replace(self, excludes_positive=True)
 
     def prior_logit(self) -> float:
         """Return the optimal logit of an item with the prior P = 1 / |I|."""
@@ -237,20 +242,23 @@ class TruthGap:
         top: mean |p - P| of each user's first 10 items.
         catalogue: mean |p - P| of all items.
         divergence: KL(P || p / sum p), which compares the shapes and ignores the sum of p.
+        excluded: share of the sum of p on items of the history, which a ranking may exclude.
     """
 
     top: float
     catalogue: float
     divergence: float
+    excluded: float
 
 
-def truth_gap(predicted: Array, truth: Array, top_items: Array) -> TruthGap:
+def truth_gap(predicted: Array, truth: Array, top_items: Array, is_seen: Array) -> TruthGap:
     """Compare predicted and true probabilities.
 
     Args:
         predicted: (users, items) predicted probabilities.
         truth: (users, items) true probabilities.
         top_items: (users, 10) the first items of each user, PADDING where there are fewer.
+        is_seen: (users, items) whether an item is in the user's history.
     """
     distance = np.abs(predicted - truth)
     normalised = np.maximum(predicted / predicted.sum(axis=1, keepdims=True), MIN_PROBABILITY)
@@ -259,4 +267,5 @@ def truth_gap(predicted: Array, truth: Array, top_items: Array) -> TruthGap:
         top=float(np.take_along_axis(distance, np.maximum(top_items, 0), axis=1)[top_items != PADDING].mean()),
         catalogue=float(distance.mean()),
         divergence=float((truth * np.log(ratios)).sum(axis=1).mean()),
+        excluded=float(np.mean((predicted * is_seen).sum(axis=1) / predicted.sum(axis=1))),
     )

@@ -44,7 +44,8 @@ class CalibratedModel:
         predictions: predictions of every user's top items.
         items: (users, depth) these items as catalogue rows, PADDING where a user has fewer.
         sums: (users,) sums of the predicted probabilities over the catalogue, or upper bounds if `is_sum_bound`.
-        optimal_sigmoid: the sigmoid that Theorem 1 expects of a true probability; `None` where it does not apply.
+        optimal_sigmoid: the sigmoid that minimises the loss with the sampler used, as a function of the true
+            probability, and Theorem 1's as its `theorem_1`; `None` where there is no closed form.
         has_more_seeds: whether the model has further seeds.
     """
 
@@ -80,7 +81,7 @@ def find_probability(settings: Json, num_items: int) -> Probability | None:
 
 
 def find_optimal_sigmoid(settings: Json, num_items: int) -> OptimalSigmoid | None:
-    """Return what Theorem 1 expects of a model; `None` where it does not apply."""
+    """Return the optimal sigmoid of a model for the sampler used; `None` where there is no closed form."""
     if "loss" not in settings:
         return None
     return _restore_loss(settings).optimal_sigmoid(num_items, _restore_negatives(settings))
@@ -190,6 +191,14 @@ def caption_notes(models: Sequence[CalibratedModel]) -> str:
     return "".join(f" {note}" for note in notes)
 
 
+def _optimum_texts(model: CalibratedModel, probabilities: Array, predicted: float) -> list[str]:
+    """Return the means of the sampler's optimum and of Theorem 1's, each with the prediction's distance from it."""
+    if model.optimal_sigmoid is None:
+        return ["", ""]
+    optima = [np.nanmean(each(probabilities)) for each in (model.optimal_sigmoid, model.optimal_sigmoid.theorem_1)]
+    return [f"{optimum:.4f} ({predicted / optimum - 1:+.0%})" if optimum else "" for optimum in optima]
+
+
 def calibration_table(
     models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, remarks: Sequence[str] = ()
 ) -> Table:
@@ -200,18 +209,20 @@ def calibration_table(
         error = reliability(model.predictions).expected_error
         row = [model.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
         expected = precision[:1] if truths is None else truths[model.name][:, 0]
-        row += ["" if model.optimal_sigmoid is None else f"{np.nanmean(model.optimal_sigmoid(expected)):.4f}"]
+        row += _optimum_texts(model, expected, float(predicted[0]))
         row += [f"{error:.4f}", f"{'≤ ' if model.is_sum_bound else ''}{np.mean(model.sums):,.2f}"]
         rows.append(row if truths is None else [*row, f"{top_gap(model, truths):.4f}"])
     depth = models[0].items.shape[1] if models else 0
     expected_of = "that precision" if truths is None else "the true probability"
     caption = (
-        "Predicted probability of the first item, how often it was the next one, and what Theorem 1 expects for "
-        f"{expected_of}; expected calibration error over the best {depth} items of every user; mean sum of the "
-        "probabilities over the catalogue, which is 1 for probabilities."
+        "Predicted probability of the first item, how often it was the next one, the prediction that minimises the "
+        f"loss for {expected_of} with the sampler used, and that of Theorem 1, whose sampler never draws the positive, "
+        "each with the distance of the prediction from it; expected calibration error over the best "
+        f"{depth} items of every user; mean sum of the probabilities over the catalogue, seen items included, which is "
+        "1 for probabilities."
     )
     caption += caption_notes(models)
-    header = ["Model", "Predicted@1", "Precision@1", "Theorem 1", "ECE", "Sum"]
+    header = ["Model", "Predicted@1", "Precision@1", "Optimum of the sampler", "Theorem 1", "ECE", "Sum"]
     if truths is not None:
         header.append(f"|p - P| top {NUM_TOP_ITEMS}")
         caption += f" |p - P|: mean distance to the true probability over each user's first {NUM_TOP_ITEMS} items."

@@ -79,17 +79,17 @@ class MetricTests:
 
     def interval(self, model: ModelResults) -> Interval:
         """Return the mean of a model and its 95 % interval."""
-        return mean_interval(model.per_user(self.metric), trainings=self._trainings(model))
+        return mean_interval(model.per_user(self.metric), trainings=self.trainings(model))
 
     def test(self, first: ModelResults, second: ModelResults, method: str = "paired-t") -> PairedTest:
         """Test the difference of two models; `method` is a key of `significance.TESTS`."""
         values = self.values[first.name], self.values[second.name]
-        return paired_test(*values, method, self._trainings(first, second))
+        return paired_test(*values, method, self.trainings(first, second))
 
     def difference_error(self, first: ModelResults, second: ModelResults, num_users: int) -> StandardError:
         """Return the standard error that the difference of two models would have with this number of users."""
         variance = float(np.var(self.values[first.name] - self.values[second.name], ddof=1))
-        return standard_error(variance, num_users, self._trainings(first, second))
+        return standard_error(variance, num_users, self.trainings(first, second))
 
     def pair_p_values(self) -> dict[tuple[str, str], float]:
         """Return the p-values of the t-tests of all pairs of models, not corrected.
@@ -109,7 +109,7 @@ class MetricTests:
             if variance <= MIN_RELATIVE_VARIANCE * total:
                 p_values[first.name, second.name] = self.test(first, second).p_value
             else:
-                error = standard_error(variance, num_users, self._trainings(first, second))
+                error = standard_error(variance, num_users, self.trainings(first, second))
                 p_values[first.name, second.name] = t_test_p_value(float(means[row] - means[column]), error)
         return p_values
 
@@ -119,7 +119,7 @@ class MetricTests:
         table = np.stack(list(self.values.values()))
         return table.mean(axis=1), np.atleast_2d(np.cov(table))
 
-    def _trainings(self, *models: ModelResults) -> list[Trainings]:
+    def trainings(self, *models: ModelResults) -> list[Trainings]:
         """Return the trainings of a model, or of two whose difference is meant."""
         return [
             Trainings(model.name, len(model.seeds), variance, sign)

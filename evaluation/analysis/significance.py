@@ -19,7 +19,7 @@ Key = TypeVar("Key")
 
 POWER = 0.8
 """Power at which a difference counts as detectable."""
-NUM_QUANTILES = 1_000
+NUM_QUANTILES = 200
 """Points of the numerical integral behind the detectable difference."""
 
 

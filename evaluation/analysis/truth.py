@@ -5,6 +5,7 @@ The stored rankings hold only the top items, so the models compute all scores ag
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,11 @@ def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
     for cases in chunks:
         histories = test.histories(cases)
         true = truth.probabilities(histories)
+        is_seen = np.zeros(true.shape, bool)
+        is_seen[histories.rows, histories.items] = True
         for name, scorer in scorers.items():
             predicted = _predict(models[name].probability, np.asarray(scorer.score(histories)))
-            gaps[name].append(truth_gap(predicted, true, models[name].items[cases, :NUM_TOP_ITEMS]))
+            gaps[name].append(truth_gap(predicted, true, models[name].items[cases, :NUM_TOP_ITEMS], is_seen))
     weights = [len(cases) for cases in chunks]
     return {name: _average(chunk_gaps, weights) for name, chunk_gaps in gaps.items()}
 
@@ -56,5 +59,5 @@ def _predict(probability: Probability, scores: Array) -> Array:
 
 
 def _average(gaps: list[TruthGap], weights: list[int]) -> TruthGap:
-    columns = np.array([[gap.top, gap.catalogue, gap.divergence] for gap in gaps])
+    columns = np.array([astuple(gap) for gap in gaps])
     return TruthGap(*map(float, np.average(columns, axis=0, weights=weights)))

@@ -131,7 +131,8 @@ def _calibration_figures(
     depth = models[0].items.shape[1]
     caption = (
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
-        "5, 10, 20, 50, 100; dashed: what Theorem 1 predicts for the loss and the sampler used, of "
+        "5, 10, 20, 50, 100; dashed: the optimum of the loss for the sampler used, dotted: that of Theorem 1, whose "
+        "sampler never draws the positive; of "
         + ("an item with that precision." if truths is None else "the true probabilities of these items.")
         + caption_notes(models)
     )

@@ -62,10 +62,11 @@ def draw_one_user(
 def draw_confidence(
     models: Sequence[CalibratedModel], styles: Mapping[str, PlotStyle], truths: Mapping[str, Array] | None = None
 ) -> Figure:
-    """Draw the mean predicted probability of the top K items against mean Precision@K, with the curves of Theorem 1.
+    """Draw the mean predicted probability of the top K items against mean Precision@K, with the optima of the losses.
 
-    The theorem is about a single item. If the true probabilities of all items are known, its curve is the mean over
-    the items; otherwise it is, as in the paper, that of an item with the mean precision.
+    Dashed is the optimum for the sampler used, dotted that of Theorem 1, whose sampler never draws the positive. Both
+    are about a single item. If the true probabilities of all items are known, a curve is the mean over the items;
+    otherwise it is, as in the paper, that of an item with the mean precision.
     """
     figure, panels = make_figure(5.4, 4.0)
     axes = panels[0][0]
@@ -80,13 +81,15 @@ def draw_confidence(
         )  # fmt: skip
         precisions.extend(precision[is_hit])
         if model.optimal_sigmoid is not None:
-            sigmoids = model.optimal_sigmoid(precision)
-            if truths is not None:
-                items = Predictions(model.optimal_sigmoid(truths[model.name]), model.predictions.is_target)
-                sigmoids, _ = confidence_curve(items)
-            axes.plot(precision[is_hit], sigmoids[is_hit], color=style.colour, linestyle="--", linewidth=1)
+            for optimum, line_style in ((model.optimal_sigmoid, "--"), (model.optimal_sigmoid.theorem_1, ":")):
+                sigmoids = optimum(precision)
+                if truths is not None:
+                    items = Predictions(optimum(truths[model.name]), model.predictions.is_target)
+                    sigmoids, _ = confidence_curve(items)
+                axes.plot(precision[is_hit], sigmoids[is_hit], color=style.colour, linestyle=line_style, linewidth=1)
     if any(model.optimal_sigmoid is not None for model in models):
-        axes.plot([], [], color=TEXT_COLOUR, linestyle="--", linewidth=1, label="Theorem 1")
+        for label, line_style in (("optimum of the sampler used", "--"), ("Theorem 1", ":")):
+            axes.plot([], [], color=TEXT_COLOUR, linestyle=line_style, linewidth=1, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     format_log_axes(axes.xaxis, axes.yaxis)

@@ -161,13 +161,14 @@ def _truth_table(runs: LoadedRuns) -> Table:
     from evaluation.analysis.truth import full_gaps
 
     rows = [
-        [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}"]
+        [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}", f"{gap.excluded:.1%}"]
         for name, gap in full_gaps(runs).items()
     ]
     return Table(
         "truth",
-        ["Model", "|p - P| top 10", "|p - P| catalogue", "KL"],
+        ["Model", "|p - P| top 10", "|p - P| catalogue", "KL", "Excluded"],
         [rows],
         "Predicted against true probabilities: mean distance over each user's first 10 items and over the whole "
-        "catalogue, and the divergence KL(P || p / sum p), which judges the shape alone.",
+        "catalogue, the divergence KL(P || p / sum p), which judges the shape alone, and the share of the predicted "
+        "mass on items of the history, which rankings that exclude seen items leave out.",
     )

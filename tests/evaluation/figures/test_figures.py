@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from aprec_like.errors import InputError
-from aprec_like.losses import GBCE, Softmax
+from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.recipe import Trained
@@ -124,6 +124,15 @@ def test_negatives_that_are_sampled_otherwise_are_another_line(tmp_path):
     twice = models | {"4 again": trained(GBCE(4, 0.5), SASRec(dropout_rate=0.1))}
     sweeps = find_sweeps(load_runs([make_run(tmp_path / "twice", twice)]))
     assert [sweep.loss for sweep in sweeps] == ["gBCE, t = 0.5, shared by batch"]  # dropout varies in the other
+
+
+def test_the_optimum_of_the_sampler_and_theorem_1_are_two_curves(tmp_path):
+    runs = load_runs([make_run(tmp_path / "made", {"SASRec": trained(BCE(1))})])
+    figure = draw_confidence(read_calibrated_models(runs), assign_styles(["SASRec"]))
+    curves = {line.get_linestyle(): line.get_ydata() for line in figure.axes[0].lines if len(line.get_ydata()) > 2}
+    assert curves["--"].max() < curves[":"].max()
+    labels = {text.get_text() for text in figure.legends[0].texts}
+    assert labels == {"SASRec", "optimum of the sampler used", "Theorem 1", "calibrated"}
 
 
 def test_theorem_1_is_in_the_legend_only_if_it_is_in_the_figure(tmp_path):

@@ -1,0 +1,46 @@
+"""Tests and intervals hold their level and coverage on simulated runs: `python -m pytest -m slow`, about 3 minutes."""
+
+import itertools
+
+import pytest
+
+from tests.evaluation.analysis.simulation import family_rates, pair_rates, seeds_of_run
+
+STDS = (0.0, 0.002, 0.006)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("training_std", "num_seeds"), list(itertools.product(STDS, (1, 3, 5))))
+def test_methods_that_do_not_differ_are_called_different_in_three_to_six_of_a_hundred_runs(training_std, num_seeds):
+    """The share is within 2 percentage points with 1,000 runs, 3 standard errors; with one seed others have three."""
+    rates = pair_rates(1_000, seeds_of_run(num_seeds), training_std)
+    assert 0.03 - 0.02 < rates.users_and_trainings < 0.06 + 0.02
+    assert 0.93 < rates.coverage < 0.97
+    assert training_std < 0.006 or rates.users > 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_models", "num_seeds", "training_std"), [(3, 1, 0.0), (8, 3, 0.002), (25, 3, 0.002)])
+def test_a_default_table_of_models_that_do_not_differ_seldom_has_a_star(num_models, num_seeds, training_std):
+    table, alone = family_rates(300, num_models, num_seeds, training_std)
+    assert table < 0.06 + 0.02
+    assert alone > table
+
+
+@pytest.mark.slow
+def test_a_difference_of_several_standard_errors_is_found():
+    assert pair_rates(200, [3, 3], 0.002, difference=0.02).users_and_trainings > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("training_std", STDS)
+def test_the_bootstrap_of_users_and_trainings_holds_its_level(training_std):
+    rates = pair_rates(300, [3, 3, 3], training_std, with_bootstrap=True)
+    assert rates.bootstrap < 0.06 + 0.03
+
+
+def test_a_simulated_run_ends_in_rates():
+    rates = pair_rates(3, [2, 2], 0.1, difference=0.0)
+    assert 0 <= rates.users_and_trainings <= rates.users <= 1
+    table, alone = family_rates(2, 3, 2, 0.0)
+    assert 0 <= table <= alone <= 1
