@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from aprec_like.calibration import OptimalSigmoid, Probability, SigmoidProbability
 from aprec_like.errors import InputError
+from aprec_like.lazy_tensorflow import tf
 from aprec_like.types import Tensor
 
 if TYPE_CHECKING:
@@ -53,26 +54,34 @@ class SampledLoss(Loss, ABC):
                 f"{type(self).__name__} needs num_negatives of at least 1. Received: num_negatives={self.num_negatives}"
             )
 
-    def __call__(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
+    def __call__(
+        self, positive_logits: Tensor, negative_logits: Tensor, num_items: int, counts: Tensor | None = None
+    ) -> Tensor:
         """Compute the loss of every position.
+
+        The negatives are given one by one, or as `counts`: how often each of n items was sampled.
 
         Args:
             positive_logits: (...) logit of the item that came next.
-            negative_logits: (..., k) logits of the sampled items.
+            negative_logits: (..., k) logits of the sampled items, or (..., n) logits of the counted items.
             num_items: size of the catalogue that they were sampled from.
+            counts: (..., n) float number of times that each item was sampled, k in all; `None` if given one by one.
 
         Returns:
             (...) loss of each position.
         """
+        if counts is not None:
+            return self._formula(positive_logits, negative_logits, counts, num_items)
         if negative_logits.shape[-1] != self.num_negatives:
             raise ValueError(
                 f"{type(self).__name__} needs negative_logits of shape (..., num_negatives={self.num_negatives}). "
                 f"Received: shape {tuple(negative_logits.shape)}"
             )
-        return self._formula(positive_logits, negative_logits, num_items)
+        return self._formula(positive_logits, negative_logits, tf.ones([], negative_logits.dtype), num_items)
 
     @abstractmethod
-    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor: ...
+    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, counts: Tensor, num_items: int) -> Tensor:
+        """Compute the loss of every position; a negative with a count of c stands for c equal ones."""
 
 
 @dataclass(frozen=True)

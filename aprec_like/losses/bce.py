@@ -31,6 +31,6 @@ class BCE(BinaryLoss):
     is_averaged: bool = True
 
     @override
-    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
-        total = tf.nn.softplus(-positive_logits) + tf.reduce_sum(tf.nn.softplus(negative_logits), axis=-1)
+    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, counts: Tensor, num_items: int) -> Tensor:
+        total = tf.nn.softplus(-positive_logits) + tf.reduce_sum(counts * tf.nn.softplus(negative_logits), axis=-1)
         return total / (self.num_negatives + 1) if self.is_averaged else total

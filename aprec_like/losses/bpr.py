@@ -40,5 +40,6 @@ class BPR(SampledLoss):
         return None
 
     @override
-    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
-        return tf.reduce_mean(tf.nn.softplus(negative_logits - positive_logits[..., None]), axis=-1)
+    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, counts: Tensor, num_items: int) -> Tensor:
+        losses = counts * tf.nn.softplus(negative_logits - positive_logits[..., None])
+        return tf.reduce_sum(losses, axis=-1) / self.num_negatives

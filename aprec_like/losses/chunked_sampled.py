@@ -15,8 +15,10 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.devices import has_gpu
+from aprec_like.gathers import is_small_table
 from aprec_like.losses.base import SampledLoss
 from aprec_like.losses.chunks import chunk_elements, identity_after
+from aprec_like.losses.counted_sampled import counted_loss_sum
 from aprec_like.types import Tensor
 
 MAX_GEMM_ITEMS_PER_CANDIDATE = 40
@@ -71,13 +73,21 @@ def sampled_loss_sum(
         grad_positive, grad_negative = tape.gradient(value, [positive, negative])
         return value, tf.concat([grad_positive[:, None], grad_negative], axis=1)
 
+    bias = tf.zeros([]) if logit_bias is None else tf.convert_to_tensor(logit_bias)
+    if not _can_use_sparse(states) and uses_counts(table.shape[0], num_items, candidates.shape[1]):
+        return counted_loss_sum(loss, states, table, bias, candidates, weights, num_items)
     compute = _sum_by_all_logits if uses_all_logits(num_items, candidates.shape[1]) else _sum_by_gathered_rows
 
     @tf.custom_gradient
     def total(states: Tensor, table: Tensor, bias: Tensor) -> tuple[Tensor, Backward]:
         return compute(loss_and_gradient, states, table, bias, candidates, weights)
 
-    return total(states, table, tf.zeros([]) if logit_bias is None else tf.convert_to_tensor(logit_bias))
+    return total(states, table, bias)
+
+
+def uses_counts(num_rows: int, num_items: int, num_candidates: int) -> bool:
+    """Return whether counts of the sampled items, targets by items, are cheaper than gathering embeddings."""
+    return is_small_table(num_rows) if has_gpu() else uses_all_logits(num_items, num_candidates)
 
 
 def uses_all_logits(num_items: int, num_candidates: int) -> bool:
@@ -94,12 +104,11 @@ def _sum_by_all_logits(
     weights: Tensor,
 ) -> tuple[Tensor, Backward]:
     """Compute the loss from the logits of all items; all gradients are computed while a chunk is in the cache."""
-    multiply = _sparse_products if _can_use_sparse(states) else _dense_products
 
     def chunk_loss(totals: Totals, states: Tensor, candidates: Tensor, weights: Tensor) -> tuple[Totals, Tensor]:
         positive, negative = _gather_logits(tf.matmul(states, table, transpose_b=True), candidates)
         value, grad_logits = loss_and_gradient(positive, negative, bias, weights)
-        grad_states, grad_table = multiply(grad_logits, candidates, states, table)
+        grad_states, grad_table = _sparse_products(grad_logits, candidates, states, table)
         return tuple(map(tf.add, totals, (value, grad_table, tf.reduce_sum(grad_logits)))), grad_states
 
     size, zero = _chunk_size(table.shape[0]), tf.zeros([], states.dtype)
@@ -222,29 +231,15 @@ def _coordinates(candidates: Tensor) -> Tensor:
 _compiled_coordinates = tf.function(_coordinates, jit_compile=True)
 
 
-def _dense_products(grad_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the same as `_sparse_products`, with a dense matrix."""
-    count, num_rows = candidates.shape[0], table.shape[0]
-    indices = tf.reshape(tf.range(count)[:, None] * num_rows + candidates, [-1])
-    matrix = tf.reshape(_segment_sums(tf.reshape(grad_logits, [-1]), indices, count * num_rows), [count, num_rows])
-    return tf.matmul(matrix, table), tf.matmul(matrix, states, transpose_a=True)
-
-
-@tf.function(jit_compile=True)
-def _segment_sums(values: Tensor, indices: Tensor, size: int) -> Tensor:
-    """Return the (size,) sums of the values of every index."""
-    return tf.math.unsorted_segment_sum(values, indices, size)
-
-
 def _gathered_products(grad_logits: Tensor, candidates: Tensor, states: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     """Return the same as `_sparse_products`, from embeddings gathered in the chunks of the loss."""
 
     def chunk_products(
         totals: Totals, states: Tensor, grad_logits: Tensor, candidates: Tensor
     ) -> tuple[Totals, Tensor]:
-        outer = grad_logits[:, :, None] * states[:, None, :]
-        grad_table = tf.tensor_scatter_nd_add(totals[0], candidates[:, :, None], outer)
-        return (grad_table,), tf.linalg.matvec(tf.gather(table, candidates), grad_logits, transpose_a=True)
+        outer = tf.reshape(grad_logits[:, :, None] * states[:, None, :], [-1, states.shape[1]])
+        grad_table = tf.math.unsorted_segment_sum(outer, tf.reshape(candidates, [-1]), table.shape[0])
+        return (totals[0] + grad_table,), tf.linalg.matvec(tf.gather(table, candidates), grad_logits, transpose_a=True)
 
     size, initial = _chunk_size(candidates.shape[1] * table.shape[1]), (tf.zeros_like(table),)
     (grad_table,), grad_states = _map_chunks(

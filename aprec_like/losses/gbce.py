@@ -57,7 +57,7 @@ class GBCE(BinaryLoss):
         return 1 - self.calibration * (1 - self.sampling_rate(num_items))
 
     @override
-    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
+    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, counts: Tensor, num_items: int) -> Tensor:
         positive = self.power(num_items) * tf.nn.softplus(-positive_logits)
-        negative = tf.reduce_sum(tf.nn.softplus(negative_logits), axis=-1)
+        negative = tf.reduce_sum(counts * tf.nn.softplus(negative_logits), axis=-1)
         return (positive + negative) / (self.num_negatives + 1)

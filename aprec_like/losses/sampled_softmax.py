@@ -49,8 +49,8 @@ class SampledSoftmax(SampledLoss):
         )
 
     @override
-    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, num_items: int) -> Tensor:
+    def _formula(self, positive_logits: Tensor, negative_logits: Tensor, counts: Tensor, num_items: int) -> Tensor:
         if self.is_corrected:
             negative_logits += math.log((num_items - 1) / self.num_negatives)
-        logits = tf.concat([positive_logits[..., None], negative_logits], axis=-1)
+        logits = tf.concat([positive_logits[..., None], negative_logits + tf.math.log(counts)], axis=-1)
         return tf.reduce_logsumexp(logits, axis=-1) - positive_logits

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from aprec_like.calibration import Probability, SoftmaxProbability
+from aprec_like.devices import has_gpu
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.losses.base import FullLoss
 from aprec_like.losses.chunks import chunk_elements, identity_after
@@ -57,6 +58,8 @@ def _cross_entropy(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
         target_logits = tf.reduce_sum(states * tf.gather(table, targets), axis=1)
 
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
+            if states.shape[0] is not None or has_gpu():
+                return _logsumexp_gradients(states, table, logsumexps, upstream, targets)
             grad_states, grad_table = _logsumexp_gradients(states, table, logsumexps, upstream)
             grad_states -= upstream[:, None] * tf.gather(table, targets)
             grad_table = tf.tensor_scatter_nd_sub(grad_table, targets[:, None], upstream[:, None] * states)
@@ -69,7 +72,7 @@ def _cross_entropy(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
 
 def _logsumexp(states: Tensor, table: Tensor) -> Tensor:
     """Return the (n,) logs of the sum of exp(logit) over all items."""
-    rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
+    _, rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
 
     def add(total: Tensor, rows: Tensor) -> Tensor:
         chunk_total = tf.reduce_logsumexp(tf.matmul(states, rows, transpose_b=True), axis=1)
@@ -86,17 +89,27 @@ def _logsumexp(states: Tensor, table: Tensor) -> Tensor:
     return add(total, last_rows)
 
 
-def _logsumexp_gradients(states: Tensor, table: Tensor, logsumexps: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of sum(upstream * logsumexps) with respect to states and table."""
-    rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
+def _logsumexp_gradients(
+    states: Tensor, table: Tensor, logsumexps: Tensor, upstream: Tensor, targets: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of sum(upstream * logsumexps) with respect to states and table.
 
-    def gradients(rows: Tensor) -> tuple[Tensor, Tensor]:
+    With targets, of sum(upstream * (logsumexps - logits of the targets)): a comparison finds the targets' cells, where
+    a scatter of floats would be serial or in any order on a GPU.
+    """
+    size, rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
+
+    def gradients(rows: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         logits = tf.matmul(states, rows, transpose_b=True)
-        grad_logits = tf.exp(logits - logsumexps[:, None]) * upstream[:, None]
+        probabilities = tf.exp(logits - logsumexps[:, None])
+        if targets is not None:
+            is_target = targets[:, None] == first + tf.range(tf.shape(rows)[0])
+            probabilities -= tf.cast(is_target, probabilities.dtype)
+        grad_logits = probabilities * upstream[:, None]
         return tf.matmul(grad_logits, rows), tf.matmul(grad_logits, states, transpose_a=True)
 
     def body(number: Tensor, grad_states: Tensor, grad_chunks: Any) -> tuple[Any, ...]:
-        chunk_grad_states, grad_rows = gradients(rows_of_chunk(number))
+        chunk_grad_states, grad_rows = gradients(rows_of_chunk(number), number * size)
         return number + 1, grad_states + chunk_grad_states, grad_chunks.write(number, grad_rows)
 
     start = (tf.constant(0), tf.zeros_like(states), tf.TensorArray(table.dtype, num_chunks))
@@ -104,13 +117,13 @@ def _logsumexp_gradients(states: Tensor, table: Tensor, logsumexps: Tensor, upst
         lambda number, *_: number < num_chunks, body, start, parallel_iterations=1
     )
     grad_whole_chunks = tf.reshape(grad_chunks.stack(), [-1, table.shape[1]])
-    last_grad_states, grad_last_rows = gradients(last_rows)
+    last_grad_states, grad_last_rows = gradients(last_rows, num_chunks * size)
     grad_table = tf.ensure_shape(tf.concat([grad_whole_chunks, grad_last_rows], axis=0), table.shape)
     return grad_states + last_grad_states, grad_table
 
 
-def _item_chunks(table: Tensor, states: Tensor) -> tuple[Callable[[Tensor], Tensor], Any, Tensor]:
-    """Return a function from a chunk's number to its rows, the number of whole chunks, and the remaining rows.
+def _item_chunks(table: Tensor, states: Tensor) -> tuple[Any, Callable[[Tensor], Tensor], Any, Tensor]:
+    """Return the chunk size, a function from a chunk's number to its rows, the number of chunks, and remaining rows.
 
     A chunk has as many items as keep its logits small. Its size is a Python number if the number of states is known.
     """
@@ -121,4 +134,4 @@ def _item_chunks(table: Tensor, states: Tensor) -> tuple[Callable[[Tensor], Tens
         num_states = tf.maximum(1, tf.shape(states)[0])
         size = tf.minimum(num_items, tf.maximum(MIN_CHUNK_ITEMS, chunk_elements() // num_states))
     num_chunks = num_items // size
-    return lambda number: tf.slice(table, [number * size, 0], [size, dim]), num_chunks, table[num_chunks * size :]
+    return size, lambda number: tf.slice(table, [number * size, 0], [size, dim]), num_chunks, table[num_chunks * size :]

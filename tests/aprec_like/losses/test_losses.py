@@ -166,3 +166,15 @@ def test_the_number_of_negatives_must_be_positive_and_that_of_the_logits():
         BCE(0)
     with pytest.raises(ValueError, match=r"num_negatives=3\). Received: shape \(2, 5\)"):
         BCE(3)(tf.zeros([2]), tf.zeros([2, 5]), 10)
+
+
+@pytest.mark.parametrize(
+    "loss", [BCE(6), GBCE(6, 0.5), BPR(6), SampledSoftmax(6), SampledSoftmax(6, is_corrected=True)]
+)
+def test_counted_negatives_have_the_loss_of_the_same_negatives_one_by_one(loss):
+    random = np.random.default_rng(1)
+    logits, sampled = random.normal(size=(4, 5)).astype(np.float32), random.integers(5, size=(4, 6))
+    counts = np.stack([np.bincount(row, minlength=5) for row in sampled]).astype(np.float32)
+    positive = tf.constant(random.normal(size=4), tf.float32)
+    one_by_one = loss(positive, tf.constant(np.take_along_axis(logits, sampled, axis=1)), 100)
+    np.testing.assert_allclose(loss(positive, tf.constant(logits), 100, tf.constant(counts)), one_by_one, rtol=1e-5)
