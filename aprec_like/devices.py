@@ -1,17 +1,128 @@
-"""Devices of TensorFlow: whether there is a GPU, and settings for reproducible results."""
+"""Devices of TensorFlow: whether there is a GPU, what it is, why it can't be used, and reproducible settings."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from aprec_like.lazy_tensorflow import tf
+from aprec_like.types import Json
+
+TENSOR_FLOAT_32 = "APREC_LIKE_TF32"
+"""Environment variable: 1 lets products of float32 matrices round their factors to 10 bits, on GPUs since Ampere."""
+
+NVIDIA_QUERY = (
+    "nvidia-smi",
+    "--query-gpu=name,driver_version,memory.total,compute_cap",
+    "--format=csv,noheader,nounits",
+)
+
+_is_gpu_pretended = False
 
 
 def has_gpu() -> bool:
     """Return whether TensorFlow uses a GPU; does not initialise it."""
-    return bool(tf.config.get_visible_devices("GPU"))
+    return _is_gpu_pretended or bool(tf.config.get_visible_devices("GPU"))
+
+
+@contextmanager
+def pretend_gpu() -> Iterator[None]:
+    """Make and trace everything within as for a GPU, on any machine: for tests, audits and forecasts."""
+    global _is_gpu_pretended
+    previous, _is_gpu_pretended = _is_gpu_pretended, True
+    try:
+        yield
+    finally:
+        _is_gpu_pretended = previous
+
+
+def prepare_inference() -> None:
+    """Let GPU memory grow instead of reserving all of it, and make products exact unless the user asks for TF32."""
+    tf.config.experimental.enable_tensor_float_32_execution(uses_tensor_float_32())
+    for device in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(device, True)
 
 
 def prepare_devices() -> None:
-    """Make operations deterministic, and let GPU memory grow as needed instead of reserving all of it."""
+    """Prepare for training: as for inference, and with deterministic operations.
+
+    TensorFlow would run scatters on the host to make them deterministic. Ours have distinct indices, which need no such
+    protection (tests audit the graphs), so it is switched off.
+    """
+    os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
     tf.config.experimental.enable_op_determinism()
-    for device in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(device, True)
+    prepare_inference()
+
+
+def uses_tensor_float_32() -> bool:
+    """Return whether the user asked for TF32 products."""
+    return os.environ.get(TENSOR_FLOAT_32, "0") == "1"
+
+
+def describe_devices() -> Json:
+    """Return name, driver, memory and compute capability of NVIDIA GPUs, CUDA and cuDNN of TensorFlow, and TF32."""
+    build = tf.sysconfig.get_build_info()
+    return {
+        "gpus": query_nvidia(),
+        "is_gpu_used": has_gpu(),
+        "cuda": build.get("cuda_version"),
+        "cudnn": build.get("cudnn_version"),
+        "tensor_float_32": uses_tensor_float_32(),
+    }
+
+
+def query_nvidia() -> list[Json]:
+    """Return what the NVIDIA driver says about its GPUs; nothing where there is no driver."""
+    try:
+        done = subprocess.run(NVIDIA_QUERY, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [[value.strip() for value in line.split(",")] for line in done.stdout.splitlines() if line.count(",") == 3]
+    return [
+        {"name": name, "driver": driver, "memory_mib": int(memory) if memory.isdecimal() else None, "capability": level}
+        for name, driver, memory, level in rows
+    ]
+
+
+def device_line() -> str:
+    """Return one line about the device that models are trained on, and what to do if a GPU can't be used."""
+    gpus = query_nvidia()
+    if not has_gpu():
+        if not gpus:
+            return "no GPU: training on the CPU"
+        return (
+            f"training on the CPU: TensorFlow can't use the {gpus[0]['name']} (driver {gpus[0]['driver']}); "
+            f"{_reason_not_used()}"
+        )
+    if not gpus:
+        return "GPU: training on a device that its driver does not describe"
+    gpu = gpus[0]
+    memory = "" if gpu["memory_mib"] is None else f", {gpu['memory_mib'] / 1024:.0f} GiB"
+    line = f"GPU: {gpu['name']}{memory}, driver {gpu['driver']}"
+    if len(gpus) > 1:
+        line += f" (the first of {len(gpus)} is used)"
+    if _is_newer(gpu):
+        line += "; it is newer than TensorFlow's code, so the first step compiles for minutes"
+    return line
+
+
+def _reason_not_used() -> str:
+    build = tf.sysconfig.get_build_info()
+    if not build.get("is_cuda_build"):
+        return 'this TensorFlow is built without CUDA; pip install "aprec_like[gpu]" on Linux'
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "CUDA_VISIBLE_DEVICES hides it"
+    return (
+        f"it needs the libraries of CUDA {build.get('cuda_version')} and cuDNN {build.get('cudnn_version')}: "
+        'pip install "aprec_like[gpu]" brings them; if they are there, the driver is too old'
+    )
+
+
+def _is_newer(gpu: Json) -> bool:
+    """Return whether a GPU's compute capability is above all that TensorFlow has machine code or PTX for."""
+    levels = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])
+    known = [int(level.rsplit("_", 1)[1]) for level in levels]
+    own = gpu["capability"].replace(".", "")
+    return bool(known) and own.isdecimal() and int(own) > max(known)

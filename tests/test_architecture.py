@@ -15,7 +15,8 @@ LEVELS = (
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
     (
-        "aprec_like: devices batches optimizers calibration",
+        "aprec_like: devices gathers optimizers calibration",
+        "aprec_like/batches",
         "aprec_like/negatives",
         "aprec_like/losses",
         "aprec_like/models",

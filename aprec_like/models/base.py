@@ -9,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import Batch, Examples
+from aprec_like.batches import Examples
+from aprec_like.batches.layouts import Batch, PackedBucket, Packing
+from aprec_like.gathers import gather_distinct, gather_rows
 from aprec_like.interactions import Histories, Interactions
 from aprec_like.types import Array, Tensor
 
@@ -58,12 +60,13 @@ class Network(keras.Model):
             self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
 
     @abstractmethod
-    def call(self, items: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+    def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, packing: Packing | None = None) -> Tensor:
         """Compute (batch, length, dim) states.
 
         Args:
             items: (batch, length) items, padded on the left with PADDING.
             dropout_seed: (2,) seed of dropout; `None` for no dropout (inference).
+            packing: which sequences share a row; `None` if each has a row of its own.
         """
 
     def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
@@ -78,6 +81,9 @@ class Network(keras.Model):
                 tf.random.experimental.stateless_fold_in(dropout_seed, index, alg="philox")
                 for index in range(len(batch.buckets))
             ]
+        bucket = batch.buckets[0]
+        if isinstance(bucket, PackedBucket):
+            return [tf.cast(self(bucket.inputs, seeds[0], packing=bucket.packing), tf.float32)]
         # Buckets share one traced graph. A single bucket is called directly: XLA would take the shapes in the gradient
         # of a nested graph for values, and compile the step again at every step.
         call = self if len(batch.buckets) == 1 else self._traced_call
@@ -108,13 +114,13 @@ class Network(keras.Model):
 
     def item_rows(self, items: Tensor) -> Tensor:
         """(..., dim) rows of the output table; subclasses read, and give a gradient to, only these rows if they can."""
-        return tf.gather(self.score_table, items)
+        return gather_rows(self.score_table, items)
 
 
 def gather_targets(bucket_values: list[Tensor], batch: Batch) -> Tensor:
     """(targets, n) the rows at the targets' positions, from the (sequences, length, n) values of every bucket."""
     flat = tf.concat([tf.reshape(values, [-1, values.shape[-1]]) for values in bucket_values], axis=0)
-    return tf.gather(flat, batch.flat_positions)
+    return gather_distinct(flat, batch.flat_positions)
 
 
 class NeuralModel(ABC):

@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
+from aprec_like.batches.layouts import Packing
+from aprec_like.gathers import embed_range, gather_rows
 from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network
 from aprec_like.models.masked_examples import MaskedExamples
@@ -22,6 +24,7 @@ from aprec_like.models.transformer import (
     embed,
     embedding_rows,
     padded_length,
+    within_sequences,
 )
 from aprec_like.types import Tensor
 
@@ -115,7 +118,7 @@ class BERT4Rec(TransformerModel):
 
     @override
     def targets_per_case(self) -> int:
-        return self.examples().max_targets
+        return self.examples().max_masked
 
 
 class BERT4RecNetwork(Network):
@@ -146,20 +149,29 @@ class BERT4RecNetwork(Network):
             self.item_bias = self.add_weight(shape=(num_items,), initializer="zeros", name="item_bias")
 
     @override
-    def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
+    def call(
+        self,
+        items: Tensor,
+        dropout_seed: Tensor | None = None,
+        *,
+        packing: Packing | None = None,
+        is_last_only: bool = False,
+    ) -> Tensor:
         """Compute (batch, length, dim) states, or with `is_last_only` the (batch, 1, dim) last ones.
 
         Positions are counted from the right end, whose row in the position table is number max_length.
         """
         length, last_position = tf.shape(items)[1], self.settings.max_length
         tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
-        states = embed(self.word_embedding, tokens) + self.position_embedding(
-            tf.range(last_position - length + 1, last_position + 1)
-        )
-        states = self.embedding_norm(states + self.token_type_embedding(tf.zeros([1, 1], tf.int32)))
+        if packing is None:
+            positions = embed_range(self.position_embedding, last_position - length + 1, length)
+        else:
+            positions = embed(self.position_embedding, packing.positions + 1)
+        states = embed(self.word_embedding, tokens) + positions
+        states = self.embedding_norm(states + embed_range(self.token_type_embedding, 0, 1)[None])
         states = dropout(states, self.settings.dropout_rate, dropout_seed, index=0)
         is_key = tf.ones_like(items, tf.bool) if self.settings.is_padding_attended else items != PADDING
-        mask_bias = attention_mask_bias(is_key[:, None, :], states.dtype)
+        mask_bias = attention_mask_bias(within_sequences(is_key[:, None, :], packing), states.dtype)
         for layer in self.layers_of_attention[:-1]:
             states = layer(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length
@@ -199,7 +211,7 @@ class BERT4RecNetwork(Network):
         rows = embedding_rows(self.word_embedding, items)
         if not self.settings.has_head:
             return rows
-        return tf.concat([rows, tf.gather(self.item_bias, items)[..., None]], axis=-1)
+        return tf.concat([rows, gather_rows(self.item_bias[:, None], items)], axis=-1)
 
 
 class BERT4RecLayer(TransformerLayer):

@@ -8,15 +8,8 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import (
-    STATIC,
-    Batch,
-    Examples,
-    FlatSequences,
-    bucketed_batch,
-    cheapest_num_buckets,
-    static_batch,
-)
+from aprec_like.batches import Examples, FlatSequences, lay_out
+from aprec_like.batches.layouts import STATIC, AnyBatch, Layout, static_batch
 from aprec_like.interactions import MASK, PADDING, Interactions
 from aprec_like.types import Array, Tensor
 
@@ -42,30 +35,33 @@ class MaskedExamples(Examples):
         return np.flatnonzero(train.lengths >= 1)
 
     @override
-    def best_num_buckets(self, train: Interactions, batch_size: int) -> int:
-        lengths = np.minimum(train.lengths[self.cases(train)], self.length)
-        return 1 if self.is_padding_kept else cheapest_num_buckets(lengths, batch_size)
+    def input_lengths(self, train: Interactions) -> Array | None:
+        return None if self.is_padding_kept else np.minimum(train.lengths[self.cases(train)], self.length)
 
     @override
-    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_buckets: int) -> Batch:
+    def max_targets(self, batch_size: int) -> int:
+        return batch_size * self.max_masked
+
+    @override
+    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> AnyBatch:
         """Masked positions are sampled without replacement, all real positions with equal probability."""
         window = data.last(cases, self.length)
         is_item = window != PADDING
         order = tf.random.stateless_uniform(tf.shape(window), seed, dtype=tf.float32, alg="philox")
-        positions = tf.argsort(tf.where(is_item, order, 2.0), axis=1, stable=True)[:, : self.max_targets]
+        positions = tf.argsort(tf.where(is_item, order, 2.0), axis=1, stable=True)[:, : self.max_masked]
         num_items = tf.reduce_sum(tf.cast(is_item, tf.int32), axis=1)
         counts = tf.minimum(self.num_masks(data.lengths(cases)), num_items)
-        is_drawn = tf.range(self.max_targets)[None] < counts[:, None]
+        is_drawn = tf.range(self.max_masked)[None] < counts[:, None]
         is_masked = tf.reduce_any((positions[:, :, None] == tf.range(self.length)) & is_drawn[:, :, None], axis=1)
         inputs = tf.where(is_masked, MASK, window)
-        if num_buckets == STATIC:
+        if layout == STATIC:
             targets = tf.where(is_drawn, tf.gather(window, positions, batch_dims=1), PADDING)
             return static_batch(cases, inputs, targets, positions)
         min_length = self.length if self.is_padding_kept else 1
-        return bucketed_batch(cases, inputs, tf.where(is_masked, window, PADDING), num_buckets, min_length)
+        return lay_out(cases, inputs, tf.where(is_masked, window, PADDING), layout, min_length)
 
     @property
-    def max_targets(self) -> int:
+    def max_masked(self) -> int:
         """Maximum number of masked positions in a sequence."""
         return min(self.length, self.max_masks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -10,8 +10,10 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import Batch, Examples, FlatSequences, static_batch
+from aprec_like.batches import Examples, FlatSequences
+from aprec_like.batches.layouts import Batch, Layout, Packing, static_batch
 from aprec_like.errors import InputError
+from aprec_like.gathers import gather_rows
 from aprec_like.interactions import Histories, Interactions
 from aprec_like.models.base import Network, NeuralModel
 from aprec_like.types import Array, Tensor
@@ -21,13 +23,15 @@ from aprec_like.types import Array, Tensor
 class PairExamples(Examples):
     """A case is a user with an item, given by their first interaction: the user is the input, the item the target."""
 
+    length: int = field(default=1, init=False)
+
     @override
     def cases(self, train: Interactions) -> Array:
         pairs = train.rows * train.num_items + train.items
         return np.sort(np.unique(pairs, return_index=True)[1])
 
     @override
-    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_buckets: int) -> Batch:
+    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> Batch:
         users = tf.searchsorted(data.offsets, cases, side="right", out_type=tf.int64) - 1
         items, positions = tf.gather(data.items, cases), tf.zeros_like(cases)
         return static_batch(users, users[:, None], items[:, None], positions[:, None])
@@ -95,9 +99,9 @@ class MatrixFactorisationNetwork(Network):
         self.item_biases = table(num_items, 1, "zeros", "item_biases")
 
     @override
-    def call(self, users: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+    def call(self, users: Tensor, dropout_seed: Tensor | None = None, *, packing: Packing | None = None) -> Tensor:
         """Compute (batch, 1, dim + 2) states of (batch, 1) users."""
-        vectors, biases = tf.gather(self.user_vectors, users), tf.gather(self.user_biases, users)
+        vectors, biases = gather_rows(self.user_vectors, users), gather_rows(self.user_biases, users)
         return tf.concat([vectors, tf.ones_like(biases), biases], axis=-1)
 
     @override

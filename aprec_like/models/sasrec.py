@@ -10,6 +10,8 @@ import tensorflow as tf
 from typing_extensions import override
 
 from aprec_like.batches import ShiftedExamples
+from aprec_like.batches.layouts import Packing
+from aprec_like.gathers import embed_range
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network
 from aprec_like.models.transformer import (
@@ -21,6 +23,7 @@ from aprec_like.models.transformer import (
     embed,
     embedding_rows,
     padded_length,
+    within_sequences,
 )
 from aprec_like.types import Tensor
 
@@ -127,7 +130,14 @@ class SASRecNetwork(Network):
             embedding.build(None)
 
     @override
-    def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, is_last_only: bool = False) -> Tensor:
+    def call(
+        self,
+        items: Tensor,
+        dropout_seed: Tensor | None = None,
+        *,
+        packing: Packing | None = None,
+        is_last_only: bool = False,
+    ) -> Tensor:
         """Compute (batch, length, dim) states, or with `is_last_only` the (batch, 1, dim) last ones.
 
         Positions are counted from the right end, so padding changes no state of an item. States of padding are never
@@ -138,9 +148,13 @@ class SASRecNetwork(Network):
         states = embed(self.item_embedding, tf.where(is_item, items, self.num_items))
         if self.settings.flavour.is_input_scaled:
             states *= self.settings.embedding_dim**0.5
-        states += self.position_embedding(tf.range(self.settings.max_length - length, self.settings.max_length))
+        if packing is None:
+            states += embed_range(self.position_embedding, self.settings.max_length - length, length)
+        else:
+            states += embed(self.position_embedding, packing.positions)
         states = dropout(states, self.settings.dropout_rate, dropout_seed, index=0)
-        mask_bias = attention_mask_bias(causal_mask(is_item), states.dtype)
+        is_visible = within_sequences(causal_mask(is_item), packing)
+        mask_bias = attention_mask_bias(is_visible, states.dtype)
         for block in self.blocks[:-1]:
             states = block(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length

@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import LENGTH_STEP
+from aprec_like.batches.layouts import LENGTH_STEP, Packing
+from aprec_like.gathers import gather_rows
 from aprec_like.interactions import Histories
 from aprec_like.models.base import NeuralModel
 from aprec_like.types import Tensor
@@ -129,7 +130,7 @@ def _layer_norm(values: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> 
 
 def embedding_rows(embedding: Any, ids: Tensor) -> Tensor:
     """(..., dim) float32 rows of a Keras embedding; only these rows are read and get a gradient."""
-    return tf.gather(embedding.embeddings.value, ids)
+    return gather_rows(embedding.embeddings.value, ids)
 
 
 def embed(embedding: Any, ids: Tensor) -> Tensor:
@@ -141,6 +142,13 @@ def padded_length(histories: Histories, max_length: int) -> int:
     """Length of the longest history, rounded up so that there are few different shapes, and at most `max_length`."""
     longest = int(histories.lengths.max(initial=1))
     return min(max_length, -(-longest // LENGTH_STEP) * LENGTH_STEP)
+
+
+def within_sequences(is_visible: Tensor, packing: Packing | None) -> Tensor:
+    """Restrict a (batch, queries or 1, keys) attention mask to the query's own sequence, if rows are packed."""
+    if packing is None:
+        return is_visible
+    return is_visible & (packing.segments[:, :, None] == packing.segments[:, None, :])
 
 
 def attention_mask_bias(is_visible: Tensor, dtype: Any) -> Tensor:

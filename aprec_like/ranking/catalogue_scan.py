@@ -43,11 +43,12 @@ class Cells(NamedTuple):
 
     @classmethod
     def from_pairs(cls, items: Array, users: Array, num_items: int) -> Cells:
-        """Create the cells of (item, user) pairs in any order."""
-        order = np.argsort(items, kind="stable")
+        """Create the distinct cells of (item, user) pairs in any order: writing to them needs no order."""
+        num_users = users.max(initial=0) + 1
+        items, users = np.divmod(np.unique(items.astype(np.int64) * num_users + users), num_users)
         chunk_starts = np.append(np.arange(0, num_items, CHUNK_ITEMS), num_items)
-        bounds = np.searchsorted(items[order], chunk_starts)
-        return cls(tf.constant(np.stack([items, users], axis=1)[order], tf.int32), tf.constant(bounds, tf.int32))
+        bounds = np.searchsorted(items, chunk_starts)
+        return cls(tf.constant(np.stack([items, users], axis=1), tf.int32), tf.constant(bounds, tf.int32))
 
     def write(self, scores: Tensor, values: Tensor, first: Tensor) -> Tensor:
         """Return the (items, users) scores of the chunk that starts at item `first`, with (users,) values in cells."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from aprec_like.batches import Batch
+from aprec_like.batches.layouts import Batch
 from aprec_like.errors import NotFiniteError, StoppedError
 from aprec_like.training.checkpoints import Checkpoints, Variables
 from aprec_like.training.settings import Training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch, make_batches
+from aprec_like.batches import make_batches
+from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch
+from aprec_like.gathers import slices_as_gradients
 from aprec_like.models import Network
 from aprec_like.optimizers import LazyAdam
 from aprec_like.ranking import NetworkScorer, rank
@@ -74,8 +77,9 @@ def train(
     with tempfile.TemporaryDirectory() as temporary:
         loop = EpochLoop(control, control.checkpoints or Checkpoints(Path(temporary), fingerprint=None))
         start = (loop.state.epoch - 1, loop.state.step)
-        batches = make_batches(data, trained.model.examples(), training.batch_settings, seed, start=start)
-        step = make_step(network, objective, optimizer, seed, batches.element_spec, training.jit_compile)
+        batches = make_batches(data, trained.model.examples(), trained.batch_settings, seed, start=start)
+        is_compiled = trained.is_step_compiled(data)
+        step = make_step(network, objective, optimizer, seed, batches.element_spec, is_compiled)
         loop.restore(network.variables, optimizer.variables)
         batch_iterator, num_steps = iter(batches), trained.num_steps_per_epoch(data)
         while loop.state.stopped_by is None:
@@ -95,7 +99,7 @@ def train(
 
 
 def make_step(
-    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: Batch, jit_compile: bool = False
+    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: AnyBatch, jit_compile: bool = False
 ) -> Step:
     """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
 
@@ -105,17 +109,33 @@ def make_step(
     """
     variables = network.trainable_variables
     optimizer.build(variables)
+    is_lazy = isinstance(optimizer, LazyAdam)
 
-    @tf.function(jit_compile=jit_compile, input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
-    def step(batch: Batch, step_number: Tensor) -> Tensor:
-        with tf.GradientTape() as tape:
+    def update(batch: Batch, step_number: Tensor) -> Tensor:
+        with tf.GradientTape() as tape, slices_as_gradients() if is_lazy else nullcontext():
             loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
         weights = [variable.value for variable in variables]
         gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        if not isinstance(optimizer, LazyAdam):
+        if not is_lazy:
             # As in the originals, gradients are dense: rows without a gradient still move by their momentum.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         optimizer.apply(gradients, variables)
         return loss
+
+    def compiled(spec: Batch) -> Step:
+        signature = [spec, tf.TensorSpec([], tf.int64)]
+        return tf.function(update, jit_compile=jit_compile, input_signature=signature)
+
+    if not isinstance(batch_spec, PackedBatch):
+        return compiled(batch_spec)
+    packed_step, unpacked_step = compiled(batch_spec.packed), compiled(batch_spec.unpacked)
+
+    @tf.function(input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
+    def step(batch: PackedBatch, step_number: Tensor) -> Tensor:
+        return tf.cond(
+            batch.fits,
+            lambda: packed_step(batch.packed, step_number),
+            lambda: unpacked_step(batch.unpacked, step_number),
+        )
 
     return step

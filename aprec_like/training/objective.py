@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from aprec_like.batches import Batch
+from aprec_like.batches.layouts import Batch
 from aprec_like.interactions import PADDING, Interactions
 from aprec_like.losses import FullLoss, SampledLoss
 from aprec_like.losses.chunked_sampled import sampled_loss_sum

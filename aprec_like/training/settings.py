@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import keras
 
-from aprec_like.batches import STATIC, BatchSettings, num_steps_per_epoch
+from aprec_like.batches import BatchSettings, num_steps_per_epoch
+from aprec_like.batches.layouts import STATIC
+from aprec_like.devices import has_gpu
+from aprec_like.gathers import is_small_table
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, FullLoss, SampledLoss, SampledSoftmax
 from aprec_like.metrics import NDCG, Metric
@@ -77,8 +80,8 @@ class Training:
     @property
     def batch_settings(self) -> BatchSettings:
         """How batches are made: XLA needs static shapes, otherwise batches are cut into buckets of similar length."""
-        num_buckets = STATIC if self.jit_compile else None
-        return BatchSettings(self.batch_size, self.max_steps_per_epoch, self.with_replacement, num_buckets)
+        layout = STATIC if self.jit_compile else None
+        return BatchSettings(self.batch_size, self.max_steps_per_epoch, self.with_replacement, layout)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,21 @@ class Trained:
     def training_data(self, split: Split) -> Interactions:
         """The interactions that the network learns from."""
         return split.test.known if self.training.learns_validation_targets else split.train
+
+    @property
+    def batch_settings(self) -> BatchSettings:
+        """How batches are made; negatives that a sequence shares need a row per sequence."""
+        settings = self.training.batch_settings
+        if has_gpu() and isinstance(self.loss, SampledLoss) and self.negatives.shared_by == "sequence":
+            return replace(settings, layout=STATIC)
+        return settings
+
+    def is_step_compiled(self, data: Interactions) -> bool:
+        """Return whether XLA compiles the whole step: if asked to, and on a GPU if no table needs a scatter."""
+        if self.training.jit_compile or not has_gpu():
+            return self.training.jit_compile
+        is_lazy = isinstance(self.training.optimizer, Adam) and self.training.optimizer.lazy
+        return is_small_table(max(data.num_items, data.num_users)) and not is_lazy
 
     def num_steps_per_epoch(self, data: Interactions) -> int:
         """Number of training steps in an epoch over `data`."""

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import Batch
+from aprec_like.batches.layouts import Batch
 from aprec_like.interactions import PADDING
 from aprec_like.losses import FullLoss, SampledLoss
 from aprec_like.models import Network

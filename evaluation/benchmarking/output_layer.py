@@ -9,7 +9,9 @@ from typing import Any, cast
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, Batch, make_batches
+from aprec_like.batches import make_batches
+from aprec_like.batches.layouts import STATIC, Batch
+from aprec_like.devices import has_gpu
 from aprec_like.models import Network
 from aprec_like.recipe import Trained
 from aprec_like.splits import Split
@@ -63,7 +65,7 @@ def measure_output(model: Trained, split: Split, num_steps: int, is_naive: bool 
     fixed = FixedStates(build_seeded_network(model, data), model.training.batch_size * length)
     network = cast("Network", fixed)
     objective = make_objective(model.loss, model.negatives, data)
-    settings = replace(model.training.batch_settings, num_buckets=STATIC if is_naive else None)
+    settings = replace(model.training.batch_settings, layout=STATIC if is_naive or has_gpu() else None)
     batches = make_batches(data, model.model.examples(), settings, 1)
 
     @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int64)])

@@ -11,7 +11,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, Batch, make_batches
+from aprec_like.batches import make_batches
+from aprec_like.batches.layouts import STATIC, Batch
 from aprec_like.interactions import Interactions
 from aprec_like.models import Network
 from aprec_like.recipe import Trained
@@ -75,13 +76,13 @@ def _time_steps(
 ) -> Measurement:
     """Return the median seconds of a step and of waiting for its batch, the first ones, and targets per second."""
     started = time.monotonic()
-    batches = make_batches(data, model.model.examples(), model.training.batch_settings, 1)
+    batches = make_batches(data, model.model.examples(), model.batch_settings, 1)
     stream = iter(batches)
     batch = next(stream)
     first_batch = time.monotonic() - started
     objective = objective or make_objective(model.loss, model.negatives, data)
     optimizer = optimizer or model.training.optimizer.build()
-    step = make_step(network, objective, optimizer, 1, batches.element_spec, model.training.jit_compile)
+    step = make_step(network, objective, optimizer, 1, batches.element_spec, model.is_step_compiled(data))
     waits: list[float] = []
     steps: list[float] = []
     num_targets: list[int] = []
@@ -108,7 +109,7 @@ def measure_naive_step(model: Trained, split: Split, num_steps: int) -> Measurem
     if length is None or exceeds_memory(model, data):
         return {}
     network, optimizer = build_seeded_network(model, data), model.training.optimizer.build()
-    settings = replace(model.training.batch_settings, num_buckets=STATIC)
+    settings = replace(model.training.batch_settings, layout=STATIC)
     batches = make_batches(data, model.model.examples(), settings, 1)
     step = make_naive_step(network, model.loss, data.num_items, optimizer)
     seconds = []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import Batch, LengthBucket
+from aprec_like.batches.layouts import Batch, LengthBucket
 from aprec_like.models import BERT4Rec, Masking
 
 

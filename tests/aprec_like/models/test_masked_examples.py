@@ -2,7 +2,7 @@ import pytest
 from scipy import stats
 
 from aprec_like.models.masked_examples import MaskedExamples
-from tests.aprec_like.taken_batches import first_inputs, take_batches, targets_by_position
+from tests.aprec_like.batches.taken_batches import first_inputs, take_batches, targets_by_position
 from tests.conftest import interactions_from
 
 MASKED = MaskedExamples(length=200, probability=0.2, max_masks=20)
@@ -52,5 +52,5 @@ def test_masks_are_a_function_of_the_seed_and_change_from_epoch_to_epoch():
 def test_padding_that_the_model_attends_to_is_not_cut():
     interactions = interactions_from([[0, 1], [1, 2], [2, 3, 4, 5]])
     examples = MaskedExamples(length=12, probability=0.2, max_masks=4, is_padding_kept=True)
-    (batch,) = take_batches(interactions, 1, examples=examples, batch_size=3, num_buckets=2)
+    (batch,) = take_batches(interactions, 1, examples=examples, batch_size=3, layout=2)
     assert [bucket.inputs.shape[1] for bucket in batch.buckets] == [12, 12]

@@ -1,5 +1,5 @@
 from aprec_like.models.matrix_factorisation import PairExamples
-from tests.aprec_like.taken_batches import take_batches
+from tests.aprec_like.batches.taken_batches import take_batches
 from tests.conftest import interactions_from
 
 

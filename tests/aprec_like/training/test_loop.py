@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, BatchSettings, make_batches
+from aprec_like.batches import BatchSettings, make_batches
+from aprec_like.batches.layouts import STATIC
 from aprec_like.errors import NotFiniteError
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import ORIGINAL_FLAVOUR, BERT4Rec, SASRec
@@ -96,7 +97,7 @@ def test_last_states_are_float32_in_mixed_precision(split, has_head):
 def test_a_compiled_step_is_compiled_once(split):
     """The first step compiles for seconds, the others take milliseconds."""
     network = SMALL.build(split.train.num_items)
-    batches = make_batches(split.train, SMALL.examples(), BatchSettings(32, 256, num_buckets=STATIC), seed=1)
+    batches = make_batches(split.train, SMALL.examples(), BatchSettings(32, 256, layout=STATIC), seed=1)
     objective = make_objective(GBCE(8), Negatives(), split.train)
     step = make_step(network, objective, Adam().build(), 1, batches.element_spec, jit_compile=True)
     seconds = []
@@ -179,13 +180,13 @@ def test_a_loss_that_is_not_finite_stops_training(split):
         train(Trained(SMALL, Softmax(), training), split, seed=1)
 
 
-def one_step(split, loss, jit_compile=False, strategy=None, negatives=None, num_buckets=STATIC):
+def one_step(split, loss, jit_compile=False, strategy=None, negatives=None, layout=STATIC):
     negatives = negatives or Negatives()
     with (strategy or tf.distribute.get_strategy()).scope():
         keras.utils.set_random_seed(1)
         network = replace(SMALL, dropout_rate=0.0).build(split.train.num_items)
         objective = make_objective(loss, negatives, split.train)
-        batches = make_batches(split.train, SMALL.examples(), BatchSettings(32, 256, num_buckets=num_buckets), seed=1)
+        batches = make_batches(split.train, SMALL.examples(), BatchSettings(32, 256, layout=layout), seed=1)
         optimizer = keras.optimizers.SGD(1.0)
         step = make_step(network, objective, optimizer, 1, batches.element_spec, jit_compile=jit_compile)
     batch, number = next(iter(batches)), tf.constant(0, tf.int64)
@@ -246,7 +247,7 @@ def test_a_step_is_traced_once_whatever_the_lengths(split):
         return make_objective(Softmax(), Negatives(), split.train)(network, batch, seed)
 
     network = SMALL.build(split.train.num_items)
-    batches = make_batches(split.train, SMALL.examples(), BatchSettings(16, 256, num_buckets=4), seed=1)
+    batches = make_batches(split.train, SMALL.examples(), BatchSettings(16, 256, layout=4), seed=1)
     step = make_step(network, objective, keras.optimizers.Adam(), 1, batches.element_spec)
     for number, batch in enumerate(itertools.islice(batches, 20)):
         step(batch, tf.constant(number, tf.int64))

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import Batch, BatchSettings, LengthBucket, make_batches
+from aprec_like.batches import BatchSettings, make_batches
+from aprec_like.batches.layouts import Batch, LengthBucket
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.losses import chunked_sampled as logits
 from aprec_like.models import BERT4Rec, SASRec
@@ -104,7 +105,7 @@ def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
     model = bert if is_bert else SASRec(**sizes)
     network = model.build(30, logit_bias=None if isinstance(loss, Softmax) else -1.0)
     network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
-    batch = next(iter(make_batches(train, model.examples(), BatchSettings(16, 256, num_buckets=4), seed=1)))
+    batch = next(iter(make_batches(train, model.examples(), BatchSettings(16, 256, layout=4), seed=1)))
     assert len({bucket.inputs.shape[1] for bucket in batch.buckets}) > 1
     seed = tf.constant([3, 4], tf.int64)
     weights = [variable.value for variable in network.trainable_variables]

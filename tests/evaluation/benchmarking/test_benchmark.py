@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, BatchSettings, make_batches
+from aprec_like.batches import BatchSettings, make_batches
+from aprec_like.batches.layouts import STATIC
 from aprec_like.losses import GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.negatives import Negatives
@@ -66,7 +67,7 @@ def test_the_output_layer_is_timed_on_the_same_loss_as_naive_code_computes():
     """In a batch of static shape every position is a target or padding, so both see the same states."""
     train = interactions_from([[1, 2, 3, 4, 5], [6, 7], [8, 9, 1]], 12)
     model = SASRec(max_length=4, embedding_dim=8)
-    batch = next(iter(make_batches(train, model.examples(), BatchSettings(3, 1, num_buckets=STATIC), seed=1)))
+    batch = next(iter(make_batches(train, model.examples(), BatchSettings(3, 1, layout=STATIC), seed=1)))
     fixed, seed = FixedStates(model.build(12), num_states=3 * 4), tf.constant([1, 2], tf.int64)
     with tf.GradientTape(persistent=True) as tape:
         ours = make_objective(Softmax(), Negatives(), train)(fixed, batch, seed)

@@ -5,14 +5,15 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from aprec_like.batches import STATIC, BatchSettings, ShiftedExamples, make_batches
+from aprec_like.batches import BatchSettings, ShiftedExamples, make_batches
+from aprec_like.batches.layouts import STATIC
 
 
 def take_batches(
     interactions, count, length=3, batch_size=2, max_steps=256, seed=1, examples=None, start=(0, 0), **options
 ):
     """The first `count` batches as NumPy arrays, of static shape by default."""
-    settings = BatchSettings(batch_size, max_steps, **({"num_buckets": STATIC} | options))
+    settings = BatchSettings(batch_size, max_steps, **({"layout": STATIC} | options))
     batches = make_batches(interactions, examples or ShiftedExamples(length), settings, seed, start=start)
     return [tf.nest.map_structure(lambda tensor: tensor.numpy(), batch) for batch in itertools.islice(batches, count)]
 

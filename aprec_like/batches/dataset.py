@@ -10,46 +10,21 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
+from aprec_like.batches.layouts import (
+    STATIC,
+    AnyBatch,
+    Layout,
+    PackedRows,
+    bucketed_batch,
+    cheapest_num_buckets,
+    static_batch,
+    unpacked_batch,
+)
+from aprec_like.batches.packing import num_packed_rows, packed_batch
+from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING, Interactions
 from aprec_like.types import Array, Tensor
-
-BUCKET_COST = 600
-"""Positions of padding that a training step computes in about the time that one more bucket costs it on a CPU."""
-
-STATIC = 0
-"""Value of `num_buckets` for batches of static shape: one bucket, padded to the full length."""
-
-LENGTH_STEP = 8
-"""Lengths of buckets are multiples of this, so that there are few different shapes."""
-
-
-class LengthBucket(NamedTuple):
-    """Sequences of a batch that have about the same length, cut to the longest of them.
-
-    users: (sequences,) rows of the training data.
-    inputs: (sequences, length) items, padded on the left with PADDING, MASK where an item is masked; for matrix
-        factorisation the users.
-    """
-
-    users: Tensor
-    inputs: Tensor
-
-
-class Batch(NamedTuple):
-    """One training batch.
-
-    buckets: the sequences, grouped by length to reduce padding.
-    users: (targets,) the user of each target.
-    targets: (targets,) the items to predict; PADDING where there is none, in batches of static shape.
-    flat_positions: (targets,) where each target is predicted: index into all positions of all buckets, flattened to one
-        axis, bucket by bucket and sequence by sequence.
-    """
-
-    buckets: tuple[LengthBucket, ...]
-    users: Tensor
-    targets: Tensor
-    flat_positions: Tensor
 
 
 class FlatSequences(NamedTuple):
@@ -77,20 +52,35 @@ class FlatSequences(NamedTuple):
 class Examples(ABC):
     """How a model turns training data into inputs and targets. Subclasses are frozen dataclasses."""
 
+    length: int
+    """Number of positions of an input."""
+
     @abstractmethod
     def cases(self, train: Interactions) -> Array:
         """(cases,) the training cases, as integers that `make_batch` understands; an epoch passes over them once."""
 
     @abstractmethod
-    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_buckets: int) -> Batch:
+    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> AnyBatch:
         """Make a batch from (batch,) cases; everything random in it is a function of the (2,) seed.
 
-        With `num_buckets` of STATIC no padding is cut, and every position has a target or PADDING.
+        With the layout STATIC no padding is cut, and every position has a target or PADDING.
         """
 
-    def best_num_buckets(self, train: Interactions, batch_size: int) -> int:
-        """Number of buckets per batch that makes a training step fastest."""
-        return 1
+    def input_lengths(self, train: Interactions) -> Array | None:
+        """(cases,) lengths of the inputs without padding; `None` if padding must not be cut."""
+        return None
+
+    def max_targets(self, batch_size: int) -> int:
+        """Maximum number of targets of a batch."""
+        return batch_size
+
+    def best_layout(self, train: Interactions, batch_size: int) -> Layout:
+        """The layout of batches that makes a training step fastest on this machine."""
+        lengths = self.input_lengths(train)
+        if not has_gpu():
+            return 1 if lengths is None else cheapest_num_buckets(lengths, batch_size)
+        num_rows = None if lengths is None else num_packed_rows(lengths, batch_size, self.length)
+        return STATIC if num_rows is None else PackedRows(num_rows, self.max_targets(batch_size))
 
 
 @dataclass(frozen=True)
@@ -108,57 +98,34 @@ class ShiftedExamples(Examples):
         return np.flatnonzero(train.lengths >= 2)
 
     @override
-    def best_num_buckets(self, train: Interactions, batch_size: int) -> int:
-        return cheapest_num_buckets(np.minimum(train.lengths[self.cases(train)] - 1, self.length), batch_size)
+    def input_lengths(self, train: Interactions) -> Array:
+        return np.minimum(train.lengths[self.cases(train)] - 1, self.length)
 
     @override
-    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, num_buckets: int) -> Batch:
+    def max_targets(self, batch_size: int) -> int:
+        return batch_size * self.length
+
+    @override
+    def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> AnyBatch:
         window = data.last(cases, self.length + 1)
         inputs = window[:, :-1]
         targets = tf.where(inputs == PADDING, PADDING, window[:, 1:])
-        return bucketed_batch(cases, inputs, targets, num_buckets)
+        return lay_out(cases, inputs, targets, layout)
 
 
-def cheapest_num_buckets(lengths: Array, batch_size: int) -> int:
-    """Number of buckets with the least total cost of padding and buckets, for batches of sequences of such lengths."""
-
-    def cost(num_buckets: int) -> float:
-        ends = np.maximum(0, np.arange(1, num_buckets + 1) / num_buckets - 1 / (2 * batch_size))
-        return batch_size * float(np.quantile(lengths, ends).mean()) + BUCKET_COST * num_buckets
-
-    return min((1, 2, 4, 8), key=cost)
-
-
-def static_batch(users: Tensor, inputs: Tensor, targets: Tensor, positions: Tensor) -> Batch:
-    """Make a batch of static shape from (batch, length) inputs and (batch, n) targets at (batch, n) positions."""
-    batch, length = inputs.shape
-    flat_positions = tf.range(batch, dtype=tf.int64)[:, None] * length + tf.cast(positions, tf.int64)
-    flat = (tf.reshape(values, [-1]) for values in (targets, flat_positions))
-    return Batch((LengthBucket(users, inputs),), tf.repeat(users, targets.shape[1]), *flat)
-
-
-def bucketed_batch(users: Tensor, inputs: Tensor, targets: Tensor, num_buckets: int, min_length: int = 1) -> Batch:
-    """Make a batch from (batch, length) inputs and targets, sorted by length into buckets of equal size.
-
-    The padding that all sequences of a bucket share is cut, down to `min_length` positions.
-    """
-    batch, length = inputs.shape
-    if num_buckets == STATIC:
-        return static_batch(users, inputs, targets, tf.broadcast_to(tf.range(length), [batch, length]))
+def lay_out(users: Tensor, inputs: Tensor, targets: Tensor, layout: Layout, min_length: int = 1) -> AnyBatch:
+    """Make a batch from (batch, length) inputs and targets, padded on the left."""
+    if layout == STATIC and not has_gpu():
+        length = inputs.shape[1]
+        return static_batch(users, inputs, targets, tf.broadcast_to(tf.range(length), inputs.shape))
     lengths = tf.reduce_sum(tf.cast(inputs != PADDING, tf.int32), axis=1)
     order = tf.argsort(lengths, stable=True)
     users, inputs, targets, lengths = (tf.gather(values, order) for values in (users, inputs, targets, lengths))
-    buckets, flat_targets, flat_users = [], [], []
-    for rows in np.array_split(np.arange(batch), min(num_buckets, batch)):
-        bucket = slice(rows[0], rows[-1] + 1)
-        rounded = (tf.maximum(lengths[rows[-1]], min_length) + LENGTH_STEP - 1) // LENGTH_STEP * LENGTH_STEP
-        start = length - tf.minimum(rounded, length)
-        buckets.append(LengthBucket(users[bucket], inputs[bucket, start:]))
-        flat_targets.append(tf.reshape(targets[bucket, start:], [-1]))
-        flat_users.append(tf.repeat(users[bucket], length - start))
-    targets, users = tf.concat(flat_targets, axis=0), tf.concat(flat_users, axis=0)
-    flat_positions = tf.where(targets != PADDING)[:, 0]
-    return Batch(tuple(buckets), tf.gather(users, flat_positions), tf.gather(targets, flat_positions), flat_positions)
+    if layout == STATIC:
+        return unpacked_batch(users, inputs, targets, inputs.shape[0] * inputs.shape[1])
+    if isinstance(layout, PackedRows):
+        return packed_batch(users, inputs, targets, lengths, layout)
+    return bucketed_batch(users, inputs, targets, lengths, layout, min_length)
 
 
 @dataclass(frozen=True)
@@ -169,13 +136,13 @@ class BatchSettings:
         batch_size: cases per batch.
         max_steps: maximum number of batches in an epoch, which is otherwise one pass over the cases.
         with_replacement: sample cases with replacement instead of passing over them.
-        num_buckets: length buckets per batch; `None` chooses by cost, STATIC gives all batches the same shape.
+        layout: of batches; `None` chooses by cost, STATIC gives all batches the same shape.
     """
 
     batch_size: int
     max_steps: int
     with_replacement: bool = False
-    num_buckets: int | None = None
+    layout: Layout | None = None
 
 
 def num_steps_per_epoch(num_cases: int, settings: BatchSettings) -> int:
@@ -204,7 +171,7 @@ def make_batches(
         raise InputError("training needs a user with at least two training interactions. Received: none")
     num_steps = num_steps_per_epoch(len(cases), settings)
     batch_size = min(settings.batch_size, len(cases))
-    num_buckets = examples.best_num_buckets(train, batch_size) if settings.num_buckets is None else settings.num_buckets
+    layout = examples.best_layout(train, batch_size) if settings.layout is None else settings.layout
     all_cases = tf.constant(cases)
     data = FlatSequences(tf.constant(train.items), tf.constant(train.offsets))
 
@@ -221,8 +188,8 @@ def make_batches(
         seeds = tf.stack([tf.fill([num_steps], tf.constant(seed, tf.int64)), step_numbers], axis=1)
         return tf.data.Dataset.from_tensors((batches, seeds)).unbatch()
 
-    def make_batch(cases: Tensor, seed: Tensor) -> Batch:
-        return examples.make_batch(data, cases, seed, num_buckets)
+    def make_batch(cases: Tensor, seed: Tensor) -> AnyBatch:
+        return examples.make_batch(data, cases, seed, layout)
 
     first_epoch, first_step = start
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)

@@ -2,17 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.batches import (
-    STATIC,
-    BatchSettings,
-    ShiftedExamples,
-    cheapest_num_buckets,
-    make_batches,
-    num_steps_per_epoch,
-)
+from aprec_like.batches import BatchSettings, ShiftedExamples, make_batches, num_steps_per_epoch
+from aprec_like.batches.layouts import STATIC, cheapest_num_buckets
 from aprec_like.errors import InputError
 from aprec_like.models.masked_examples import MaskedExamples
-from tests.aprec_like.taken_batches import all_users, first_inputs, take_batches, targets_by_position
+from tests.aprec_like.batches.taken_batches import all_users, first_inputs, take_batches, targets_by_position
 from tests.conftest import interactions_from
 
 
@@ -87,7 +81,7 @@ def test_batches_are_built_in_the_graph_without_python():
 
 
 def test_shapes_are_static_so_that_a_step_is_compiled_once():
-    settings = BatchSettings(2, 256, num_buckets=STATIC)
+    settings = BatchSettings(2, 256, layout=STATIC)
     spec = make_batches(interactions_from([[0, 1]] * 4), ShiftedExamples(3), settings, seed=1).element_spec
     assert [tuple(tensor.shape) for tensor in tf.nest.flatten(spec)] == [(2,), (2, 3), (6,), (6,), (6,)]
 
@@ -107,7 +101,7 @@ def test_buckets_hold_the_same_sequences_and_targets_with_less_padding(examples,
     interactions = interactions_from([random.integers(50, size=length).tolist() for length in range(2, 34)], 50)
     options = {"examples": examples, "batch_size": 16}
     (whole,) = take_batches(interactions, 1, **options)
-    (cut,) = take_batches(interactions, 1, num_buckets=num_buckets, **options)
+    (cut,) = take_batches(interactions, 1, layout=num_buckets, **options)
     rows = dict(zip(all_users(whole), first_inputs(whole).tolist(), strict=True))
     expected = {
         (user, position % 20, target)

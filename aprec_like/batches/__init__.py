@@ -1,0 +1,21 @@
+"""Training batches: examples of a model, their layout in a batch, and the dataset of batches."""
+
+from aprec_like.batches.dataset import (
+    BatchSettings,
+    Examples,
+    FlatSequences,
+    ShiftedExamples,
+    lay_out,
+    make_batches,
+    num_steps_per_epoch,
+)
+
+__all__ = [
+    "BatchSettings",
+    "Examples",
+    "FlatSequences",
+    "ShiftedExamples",
+    "lay_out",
+    "make_batches",
+    "num_steps_per_epoch",
+]

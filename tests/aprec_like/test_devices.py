@@ -1,0 +1,61 @@
+import subprocess
+
+import pytest
+import tensorflow as tf
+
+from aprec_like import devices
+
+
+class Smi:
+    """Stands for nvidia-smi."""
+
+    def __init__(self, output):
+        self.output = output
+
+    def __call__(self, command, **options):
+        if self.output is None:
+            raise FileNotFoundError(command[0])
+        return subprocess.CompletedProcess(command, 0, stdout=self.output)
+
+
+def smi(monkeypatch, output):
+    monkeypatch.setattr(devices.subprocess, "run", Smi(output))
+
+
+def test_without_a_gpu_the_line_says_so(monkeypatch):
+    smi(monkeypatch, None)
+    assert devices.device_line() == "no GPU: training on the CPU"
+    assert devices.describe_devices()["gpus"] == []
+
+
+def test_a_gpu_that_tensorflow_cant_use_is_named_with_what_to_install(monkeypatch):
+    smi(monkeypatch, "NVIDIA GeForce RTX 4090, 550.54, 24564, 8.9\n")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    line = devices.device_line()
+    assert line.startswith("training on the CPU: TensorFlow can't use the NVIDIA GeForce RTX 4090 (driver 550.54)")
+    assert 'pip install "aprec_like[gpu]"' in line and "CUDA 12" in line
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert devices.device_line().endswith("CUDA_VISIBLE_DEVICES hides it")
+
+
+@pytest.mark.parametrize(("capability", "is_newer"), [("8.0", False), ("9.0", False), ("12.0", True)])
+def test_a_card_newer_than_tensorflows_code_is_said_to_compile(monkeypatch, capability, is_newer):
+    smi(monkeypatch, f"NVIDIA X, 570.1, 81920, {capability}\nNVIDIA X, 570.1, 81920, {capability}\n")
+    with devices.pretend_gpu():
+        line = devices.device_line()
+    assert line.startswith("GPU: NVIDIA X, 80 GiB, driver 570.1 (the first of 2 is used)")
+    assert line.endswith("compiles for minutes") == is_newer
+
+
+@pytest.mark.parametrize("output", ["", "no devices were found\n"])
+def test_a_driver_without_devices_is_none(monkeypatch, output):
+    smi(monkeypatch, output)
+    assert devices.query_nvidia() == []
+
+
+def test_products_are_exact_unless_the_user_asks_for_tf32(monkeypatch):
+    for value, expected in (("1", True), ("0", False)):
+        monkeypatch.setenv(devices.TENSOR_FLOAT_32, value)
+        tf.config.experimental.enable_tensor_float_32_execution(devices.uses_tensor_float_32())
+        assert tf.config.experimental.tensor_float_32_execution_enabled() == expected
+        assert devices.describe_devices()["tensor_float_32"] == expected

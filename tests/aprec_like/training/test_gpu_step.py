@@ -1,0 +1,113 @@
+"""The training step as a GPU gets it, traced on any machine: the same update, and no scatter of floats in it."""
+
+import re
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from aprec_like.batches import make_batches
+from aprec_like.batches.layouts import PackedBatch
+from aprec_like.datasets import Lengths, Simulated
+from aprec_like.devices import pretend_gpu
+from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
+from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.recipe import MFBPR
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Trained, Training, make_step
+from aprec_like.training.objective import make_objective
+
+SASREC = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
+BERT = BERT4Rec(
+    max_length=32, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16, dropout_rate=0.0,
+    is_padding_attended=False,
+)  # fmt: skip
+TRAINING = Training(batch_size=48)
+CASES = {
+    "SASRec, gBCE": Trained(SASREC, GBCE(8, 0.75), TRAINING, prior_start=True),
+    "SASRec, one negative": Trained(SASREC, BCE(1), TRAINING),
+    "SASRec, sampled softmax": Trained(SASREC, SampledSoftmax(8), TRAINING),
+    "SASRec, softmax": Trained(SASREC, Softmax(), TRAINING),
+    "SASRec, unseen negatives": Trained(SASREC, GBCE(8), TRAINING, Negatives(reject_history=True)),
+    "SASRec, negatives of the sequence": Trained(SASREC, GBCE(8), TRAINING, Negatives("sequence")),
+    "SASRec, negatives of the batch": Trained(SASREC, GBCE(8), TRAINING, Negatives("batch")),
+    "BERT4Rec, softmax": Trained(BERT, Softmax(), TRAINING),
+    "BERT4Rec, gBCE": Trained(BERT, GBCE(8), TRAINING),
+    "BERT4Rec that attends to padding": Trained(replace(BERT, is_padding_attended=True), Softmax(), TRAINING),
+    "MF-BPR": MFBPR(embedding_dim=8, epochs=1, batch_size=64),
+}
+
+
+@pytest.fixture(scope="module")
+def split():
+    lengths = Lengths(median=12, spread=0.7, minimum=3, maximum=60)
+    return LeaveOneOut(64).split(Simulated(num_users=500, num_items=200, lengths=lengths).load(None))
+
+
+def made_step(trained, split, optimizer):
+    keras.utils.set_random_seed(1)
+    data = trained.training_data(split)
+    network = trained.build_network(data)
+    batches = make_batches(data, trained.model.examples(), trained.batch_settings, seed=1)
+    objective = make_objective(trained.loss, trained.negatives, data)
+    spec, batch = batches.element_spec, next(iter(batches))
+    return network, objective, optimizer, spec, batch, trained.is_step_compiled(data)
+
+
+def one_update(trained, split):
+    network, objective, optimizer, spec, batch, is_compiled = made_step(trained, split, keras.optimizers.SGD(1.0))
+    step = make_step(network, objective, optimizer, 1, spec, is_compiled)
+    return float(step(batch, tf.constant(0, tf.int64))), network.get_weights()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_gpu_makes_the_same_update(name, split):
+    loss, weights = one_update(CASES[name], split)
+    with pretend_gpu():
+        gpu_loss, gpu_weights = one_update(CASES[name], split)
+    assert gpu_loss == pytest.approx(loss, rel=1e-5)
+    for ours, theirs in zip(gpu_weights, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_batch_that_does_not_fit_takes_the_unpacked_layout_to_the_same_update(split):
+    trained = CASES["SASRec, gBCE"]
+    with pretend_gpu():
+        losses = []
+        for fits in (True, False):
+            network, objective, optimizer, spec, batch, _ = made_step(trained, split, keras.optimizers.SGD(1.0))
+            assert isinstance(batch, PackedBatch) and bool(batch.fits)
+            step = make_step(network, objective, optimizer, 1, spec)
+            step(batch._replace(fits=tf.constant(fits)), tf.constant(0, tf.int64))
+            losses.append(float(step(batch._replace(fits=tf.constant(fits)), tf.constant(1, tf.int64))))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+SCATTER = re.compile(r"= (\w+)\[[^=]* scatter\(")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_compiled_step_of_a_gpu_scatters_integers_only(name, split):
+    """Sums of integers are the same in any order; XLA would run a deterministic sum of floats one by one."""
+    with pretend_gpu():
+        network, objective, _, spec, batch, is_compiled = made_step(CASES[name], split, None)
+        assert is_compiled
+        layouts = [(spec, batch)]
+        if isinstance(batch, PackedBatch):
+            layouts = [(spec.packed, batch.packed), (spec.unpacked, batch.unpacked)]
+        for layout_spec, layout in layouts:
+            optimizer = CASES[name].training.optimizer.build()
+            step = make_step(network, objective, optimizer, 1, layout_spec, jit_compile=True)
+            text = step.experimental_get_compiler_ir(layout, tf.constant(0, tf.int64))(stage="hlo")
+            assert "ENTRY" in text
+            assert [dtype for dtype in SCATTER.findall(text) if not dtype.startswith(("s", "u", "pred"))] == []
+
+
+def test_packing_leaves_little_padding(split):
+    with pretend_gpu():
+        *_, batch, _ = made_step(CASES["SASRec, gBCE"], split, None)
+    cells, real = np.prod(batch.packed.buckets[0].inputs.shape), int(np.sum(batch.packed.targets.numpy() >= 0))
+    assert cells <= 1.3 * real
