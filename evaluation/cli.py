@@ -43,7 +43,7 @@ def run_command(main: Callable[[], int]) -> int:
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow without the messages of its C++ core about the machine on standard error."""
+    """Import TensorFlow without the messages of its C++ core about the machine, and prepare its devices."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     stderr, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
@@ -54,3 +54,6 @@ def import_tensorflow() -> None:
         os.dup2(stderr, 2)
         os.close(stderr)
         os.close(devnull)
+    from aprec_like.devices import prepare_inference
+
+    prepare_inference()

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 import aprec_like
+from aprec_like.devices import describe_devices
 from aprec_like.types import Json
 
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -31,6 +32,7 @@ def describe_environment() -> Json:
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gib": round(total_memory() / 2**30, 1),
+        "devices": describe_devices(),
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.datasets.download import default_data_dir
+from aprec_like.devices import device_line
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
@@ -81,6 +82,7 @@ def run_recipe(options: RunOptions) -> int:
         print(describe_plan(recipe, names, options.data_dir))
         return DONE
     run, jobs = options.run_folder, _list_jobs(recipe, names, options.seeds or recipe.seeds)
+    print(device_line(), file=sys.stderr)
     data = load_data(recipe, options.data_dir)
     with RunLock(run.lock_path) as lock:
         pending = prepare(run, recipe, options.recipe.read_bytes(), data, jobs, is_fresh=options.fresh)
