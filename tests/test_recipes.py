@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from aprec_like.devices import pretend_gpu
 from aprec_like.models import CountingModel
 from aprec_like.ranking import rank
 from aprec_like.recipe import load_recipe
@@ -58,29 +59,55 @@ def split_of(dataset, rule):
     return rule.split(dataset.load(NOWHERE))
 
 
-TESTED = set()
-"""Models that were tested already: shrunk, models of many recipes are equal."""
+TESTED = {"step": set(), "GPU": set()}
+"""Models that a test has seen already: shrunk, models of many recipes are equal."""
+
+
+def new_networks(path, recipe, test):
+    """Names and settings of the recipe's networks that are new to a test, each for a single step of training."""
+    for name in GRIDS.get(path.stem, recipe.models):
+        model = recipe.models[name]
+        if isinstance(model, CountingModel):
+            continue
+        key = (model.model, model.loss, model.negatives, model.prior_start, type(model.training.optimizer))
+        if key not in TESTED[test]:
+            TESTED[test].add(key)
+            one_step = replace(model.training, max_epochs=1, max_steps_per_epoch=1, early_stopping=None)
+            yield name, replace(model, training=one_step)
+
+
+def shrunk(path, monkeypatch, tmp_path):
+    """A shrunk recipe, its split, and 64 test users."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    recipe = shrink(load_recipe(path), NOWHERE)
+    split = split_of(recipe.dataset, recipe.split)
+    return recipe, split, replace(split.test, users=split.test.users[:64], targets=split.test.targets[:64])
 
 
 @every_recipe
 def test_every_network_trains_for_a_step_and_ranks(path, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    recipe = shrink(load_recipe(path), NOWHERE)
-    split = split_of(recipe.dataset, recipe.split)
-    few = replace(split.test, users=split.test.users[:64], targets=split.test.targets[:64])
-    for name in GRIDS.get(path.stem, recipe.models):
-        model = recipe.models[name]
-        if isinstance(model, CountingModel):
-            scorer = model.fit(split.test.known)
-        else:
-            key = (model.model, model.loss, model.negatives, model.prior_start, type(model.training.optimizer))
-            if key in TESTED:
-                continue
-            TESTED.add(key)
-            one_step = replace(model.training, max_epochs=1, max_steps_per_epoch=1, early_stopping=None)
-            scorer = train(replace(model, training=one_step), split, seed=1).scorer
+    recipe, split, few = shrunk(path, monkeypatch, tmp_path)
+    scorers = {name: train(model, split, seed=1).scorer for name, model in new_networks(path, recipe, "step")}
+    counting = {name: model for name, model in recipe.models.items() if isinstance(model, CountingModel)}
+    scorers |= {name: model.fit(split.test.known) for name, model in counting.items()}
+    for name, scorer in scorers.items():
         ranks = rank(scorer, few, exclude_seen=recipe.evaluation.exclude_seen).ranks
         assert ranks.shape == (64,) and np.all(ranks >= 1), name
+
+
+@pytest.mark.slow
+@every_recipe
+def test_every_network_learns_on_a_gpu_what_it_learns_on_a_cpu(path, monkeypatch, tmp_path):
+    """Without dropout, whose values depend on the layout of a batch."""
+    recipe, split, few = shrunk(path, monkeypatch, tmp_path)
+    for name, model in new_networks(path, recipe, "GPU"):
+        if hasattr(model.model, "dropout_rate"):
+            model = replace(model, model=replace(model.model, dropout_rate=0.0))
+        rankings = rank(train(model, split, seed=1).scorer, few, exclude_seen=True)
+        with pretend_gpu():
+            on_gpu = rank(train(model, split, seed=1).scorer, few, exclude_seen=True)
+        np.testing.assert_allclose(on_gpu.target_scores, rankings.target_scores, atol=1e-5, err_msg=name)
+        assert np.mean(on_gpu.ranks == rankings.ranks) > 0.9, name  # scores of an untrained network are close together
 
 
 def test_the_grids_are_complete():

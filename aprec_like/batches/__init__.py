@@ -8,6 +8,7 @@ from aprec_like.batches.dataset import (
     lay_out,
     make_batches,
     num_steps_per_epoch,
+    sorted_batch,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "lay_out",
     "make_batches",
     "num_steps_per_epoch",
+    "sorted_batch",
 ]

@@ -13,6 +13,7 @@ from typing_extensions import override
 from aprec_like.batches.layouts import (
     STATIC,
     AnyBatch,
+    Batch,
     Layout,
     PackedRows,
     bucketed_batch,
@@ -115,17 +116,29 @@ class ShiftedExamples(Examples):
 
 def lay_out(users: Tensor, inputs: Tensor, targets: Tensor, layout: Layout, min_length: int = 1) -> AnyBatch:
     """Make a batch from (batch, length) inputs and targets, padded on the left."""
+    batch, length = inputs.shape
     if layout == STATIC and not has_gpu():
-        length = inputs.shape[1]
         return static_batch(users, inputs, targets, tf.broadcast_to(tf.range(length), inputs.shape))
-    lengths = tf.reduce_sum(tf.cast(inputs != PADDING, tf.int32), axis=1)
-    order = tf.argsort(lengths, stable=True)
-    users, inputs, targets, lengths = (tf.gather(values, order) for values in (users, inputs, targets, lengths))
     if layout == STATIC:
-        return unpacked_batch(users, inputs, targets, inputs.shape[0] * inputs.shape[1])
+        return sorted_batch(users, inputs, targets, batch * length)
+    users, inputs, targets, lengths = sort_by_length(users, inputs, targets)
     if isinstance(layout, PackedRows):
         return packed_batch(users, inputs, targets, lengths, layout)
     return bucketed_batch(users, inputs, targets, lengths, layout, min_length)
+
+
+def sorted_batch(users: Tensor, inputs: Tensor, targets: Tensor, num_targets: int) -> Batch:
+    """Make a batch of static shape in which sequences and targets have the order that they have in buckets."""
+    users, inputs, targets, _ = sort_by_length(users, inputs, targets)
+    return unpacked_batch(users, inputs, targets, num_targets)
+
+
+def sort_by_length(users: Tensor, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return users, inputs and targets in the order of the sequences' lengths, and the lengths."""
+    lengths = tf.reduce_sum(tf.cast(inputs != PADDING, tf.int32), axis=1)
+    order = tf.argsort(lengths, stable=True)
+    users, inputs, targets, lengths = (tf.gather(values, order) for values in (users, inputs, targets, lengths))
+    return users, inputs, targets, lengths
 
 
 @dataclass(frozen=True)

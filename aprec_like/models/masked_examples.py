@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import Examples, FlatSequences, lay_out
+from aprec_like.batches import Examples, FlatSequences, lay_out, sorted_batch
 from aprec_like.batches.layouts import STATIC, AnyBatch, Layout, static_batch
+from aprec_like.devices import has_gpu
 from aprec_like.interactions import MASK, PADDING, Interactions
 from aprec_like.types import Array, Tensor
 
@@ -54,11 +55,13 @@ class MaskedExamples(Examples):
         is_drawn = tf.range(self.max_masked)[None] < counts[:, None]
         is_masked = tf.reduce_any((positions[:, :, None] == tf.range(self.length)) & is_drawn[:, :, None], axis=1)
         inputs = tf.where(is_masked, MASK, window)
-        if layout == STATIC:
+        if layout == STATIC and not has_gpu():
             targets = tf.where(is_drawn, tf.gather(window, positions, batch_dims=1), PADDING)
             return static_batch(cases, inputs, targets, positions)
-        min_length = self.length if self.is_padding_kept else 1
-        return lay_out(cases, inputs, tf.where(is_masked, window, PADDING), layout, min_length)
+        targets = tf.where(is_masked, window, PADDING)
+        if layout == STATIC:
+            return sorted_batch(cases, inputs, targets, self.max_targets(cases.shape[0]))
+        return lay_out(cases, inputs, targets, layout, min_length=self.length if self.is_padding_kept else 1)
 
     @property
     def max_masked(self) -> int:
