@@ -15,9 +15,11 @@ from aprec_like.devices import pretend_gpu
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.negatives import Negatives
+from aprec_like.optimizers import Adam
+from aprec_like.ranking import rank
 from aprec_like.recipe import MFBPR
 from aprec_like.splits import LeaveOneOut
-from aprec_like.training import Trained, Training, make_step
+from aprec_like.training import EarlyStopping, Trained, Training, make_step, train
 from aprec_like.training.objective import make_objective
 
 SASREC = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
@@ -111,3 +113,14 @@ def test_packing_leaves_little_padding(split):
         *_, batch, _ = made_step(CASES["SASRec, gBCE"], split, None)
     cells, real = np.prod(batch.packed.buckets[0].inputs.shape), int(np.sum(batch.packed.targets.numpy() >= 0))
     assert cells <= 1.3 * real
+
+
+def test_a_gpu_learns_the_next_item_on_a_circle_with_dropout(circle):
+    split = LeaveOneOut(num_validation_users=50).split(circle)
+    model = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
+    training = Training(
+        batch_size=32, max_epochs=30, early_stopping=EarlyStopping(patience=30), optimizer=Adam(learning_rate=0.01)
+    )
+    with pretend_gpu():
+        outcome = train(Trained(model, GBCE(8, 0.75), training), split, seed=1)
+        assert np.mean(rank(outcome.scorer, split.test, exclude_seen=True).ranks == 1) > 0.9  # by chance 0.05
