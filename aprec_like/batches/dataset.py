@@ -54,7 +54,7 @@ class Examples(ABC):
     """How a model turns training data into inputs and targets. Subclasses are frozen dataclasses."""
 
     length: int
-    """Number of positions of an input."""
+    """Number of positions of an input, for models of sequences."""
 
     @abstractmethod
     def cases(self, train: Interactions) -> Array:

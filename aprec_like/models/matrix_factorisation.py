@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -22,8 +22,6 @@ from aprec_like.types import Array, Tensor
 @dataclass(frozen=True)
 class PairExamples(Examples):
     """A case is a user with an item, given by their first interaction: the user is the input, the item the target."""
-
-    length: int = field(default=1, init=False)
 
     @override
     def cases(self, train: Interactions) -> Array:
