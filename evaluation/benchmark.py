@@ -41,6 +41,12 @@ def parse_arguments() -> argparse.Namespace:
         help="instead, measure how a step grows with the catalogue (to 1.3 million items), the length of sequences and "
         "the number of negatives, on random data; a table and a figure, growth.md, .pdf and .png in this folder",
     )
+    parser.add_argument(
+        "--forecast",
+        action="store_true",
+        help="instead, forecast a training step on an A100, an RTX 4090 and a T4, on any machine: kernels, padding, "
+        "work and transfers of the step as a GPU gets it, milliseconds from the devices' data sheets; no measurement",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     arguments = parser.parse_args()
     if arguments.steps < 1:

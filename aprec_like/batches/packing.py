@@ -23,21 +23,23 @@ from aprec_like.interactions import PADDING
 from aprec_like.types import Array, Tensor
 
 NUM_SIMULATED_BATCHES = 200
-SHARE_THAT_FITS = 0.99
-"""Share of the simulated batches for which the number of rows is chosen."""
-
 MAX_SHARE_OF_ROWS = 0.9
 """Packing must save a tenth of the rows, or sequences stay in rows of their own."""
 
 
 def num_packed_rows(lengths: Array, batch_size: int, max_length: int) -> int | None:
-    """Return the number of rows that nearly all batches of such sequences need; `None` if packing saves too little."""
+    """Return the number of rows with the least expected cost: batches that need more take a row per sequence.
+
+    `None` if packing saves too little.
+    """
     generator = np.random.default_rng(0)
     needed = [
         first_fit_decreasing(generator.choice(lengths, batch_size, replace=batch_size > len(lengths)), max_length)
         for _ in range(NUM_SIMULATED_BATCHES)
     ]
-    num_rows = int(np.quantile(needed, SHARE_THAT_FITS, method="higher"))
+    rows, counts = np.unique(needed, return_counts=True)
+    fits = np.cumsum(counts) / len(needed)
+    num_rows = int(rows[np.argmin(fits * rows + (1 - fits) * batch_size)])
     return num_rows if num_rows <= MAX_SHARE_OF_ROWS * batch_size else None
 
 

@@ -24,8 +24,7 @@ def counted_loss_sum(
 ) -> Tensor:
     """Return the weighted sum of the losses; the arguments are those of `sampled_loss_sum`, with static shapes."""
     num_targets = states.shape[0]
-    num_chunks = -(-num_targets * table.shape[0] // chunk_elements())
-    size = -(-num_targets // num_chunks)
+    size = -(-num_targets // num_chunks(num_targets, table.shape[0]))
 
     @tf.custom_gradient
     def total(states: Tensor, table: Tensor, bias: Tensor) -> tuple[Tensor, Callable[[Tensor], Gradients]]:
@@ -49,6 +48,11 @@ def counted_loss_sum(
         return value, backward
 
     return total(states, table, bias)
+
+
+def num_chunks(num_targets: int, num_rows: int) -> int:
+    """Return the number of chunks of targets whose logits and counts are held one after the other."""
+    return -(-num_targets * num_rows // chunk_elements())
 
 
 def _chunk_loss(

@@ -8,6 +8,7 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.sampler import SampleShape, Shape
+from aprec_like.negatives.search import search_sorted
 from aprec_like.types import Tensor
 
 NUM_TRIES = 8
@@ -64,5 +65,5 @@ class _SeenPairs:
     def contain(self, users: Tensor, items: Tensor) -> Tensor:
         """Return (n, k) whether the pairs of (n,) users and their (n, k) items are among the training pairs."""
         keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(items, tf.int64)
-        found = tf.minimum(tf.searchsorted(self.keys, tf.reshape(keys, [-1])), len(self.keys) - 1)
-        return tf.reshape(tf.gather(self.keys, found), tf.shape(keys)) == keys
+        found = tf.minimum(search_sorted(self.keys, keys, side="left"), len(self.keys) - 1)
+        return tf.gather(self.keys, found) == keys

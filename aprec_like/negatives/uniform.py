@@ -8,6 +8,7 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.sampler import SampleShape, Shape
+from aprec_like.negatives.search import search_sorted
 from aprec_like.types import Tensor
 from aprec_like.unseen_items import unseen_thresholds
 
@@ -50,7 +51,7 @@ class _UnseenItems:
     def select(self, users: Tensor, indices: Tensor) -> Tensor:
         """Return the (n, k) unseen items of (n,) users at (n, k) indices from 0."""
         keys = tf.cast(users, tf.int64)[:, None] * self.num_items + tf.cast(indices, tf.int64)
-        found = tf.reshape(tf.searchsorted(self.thresholds, tf.reshape(keys, [-1]), side="right"), tf.shape(keys))
+        found = search_sorted(self.thresholds, keys, side="right")
         num_not_after = tf.cast(found, tf.int64) - tf.gather(self.offsets, users)[:, None]
         return indices + tf.cast(num_not_after, tf.int32)
 

@@ -17,7 +17,7 @@ from aprec_like.types import Json
 from evaluation.benchmarking.measurements import KINDS
 from evaluation.benchmarking.setup import Measurement
 from evaluation.benchmarking.sizes import applicable_sizes
-from evaluation.benchmarking.tables import add_ratios, benchmark_table, growth_table
+from evaluation.benchmarking.tables import add_ratios, benchmark_table, forecast_table, growth_table
 from evaluation.cli import DONE, FAILED
 from evaluation.figures.growth import Growth, draw_growth
 from evaluation.figures.style import save_figure
@@ -41,6 +41,7 @@ class BenchmarkOptions:
         data: folder of data files; `None` for the default.
         steps: training steps to measure.
         growth: folder for the table and figure of growing sizes, which are measured instead; `None` for neither.
+        forecast: whether to forecast a step on GPUs instead of measuring.
         json: whether to print one JSON object instead of a table.
     """
 
@@ -49,6 +50,7 @@ class BenchmarkOptions:
     data: Path | None
     steps: int
     growth: Path | None
+    forecast: bool
     json: bool
 
 
@@ -56,10 +58,31 @@ def benchmark(options: BenchmarkOptions) -> int:
     """Make and print the measurements that the options ask for; returns the exit code."""
     recipe = load_recipe(options.recipe)
     names = select_models(recipe, options.only)
+    if options.forecast:
+        return _print_forecasts(recipe, names, options)
     load_average = [round(value, 2) for value in os.getloadavg()]
     if options.growth:
         return _benchmark_growth(recipe, names, options, options.growth, load_average)
     return _benchmark_models(names, options, load_average)
+
+
+def _print_forecasts(recipe: Recipe, names: Sequence[str], options: BenchmarkOptions) -> int:
+    """Forecast a step of every trained model whose step is compiled as a whole, and print the forecasts."""
+    from evaluation.benchmarking.forecast import forecast
+
+    models = {name: model for name, model in recipe.models.items() if name in names and isinstance(model, Trained)}
+    if not models:
+        raise InputError(f"{options.recipe}: {', '.join(names)}: only trained models have steps to forecast")
+    split = recipe.split.split(recipe.load(options.data or default_data_dir()))
+    forecasts: dict[str, Json] = {}
+    for name, model in models.items():
+        print(f"{name}: forecast", file=sys.stderr, flush=True)
+        if found := forecast(model, split):
+            forecasts[name] = found
+        else:
+            print(f"{name}: no forecast: its tables are too large for a step compiled as a whole", file=sys.stderr)
+    print(json.dumps({"models": forecasts}, indent=2) if options.json else as_text(forecast_table(forecasts)))
+    return DONE
 
 
 def _benchmark_models(names: Sequence[str], options: BenchmarkOptions, load_average: list[float]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aprec_like.types import Json
 from evaluation.benchmarking.setup import Measurement
 from evaluation.figures.growth import TITLES, Growth
 from evaluation.table import Table
@@ -58,6 +59,30 @@ def benchmark_table(models: Mapping[str, Measurement]) -> Table:
         for name, measured in models.items()
     ]
     return Table("benchmark", ["Model", *COLUMNS], [rows])
+
+
+def forecast_table(models: Mapping[str, Json]) -> Table:
+    """Return a table with one row per forecast."""
+    formats = {
+        "Kernels": ("kernels", "{:,}"),
+        "Chunks": ("chunks", "{}"),
+        "Padding": ("padding", "{:.2f}"),
+        "Float scatters": ("float_scatters", "{}"),
+        "Host, MB": ("host_megabytes", "{:.2f}"),
+        "GFLOP": ("gflop", "{:.1f}"),
+        "GB": ("gigabytes", "{:.1f}"),
+    }
+    devices = list(dict.fromkeys(name for found in models.values() for name in found["milliseconds"]))
+    rows = [
+        [name, *(form.format(found[key]) for key, form in formats.values())]
+        + [f"{found['milliseconds'][device]:.1f}" for device in devices]
+        for name, found in models.items()
+    ]
+    caption = (
+        "Forecast of a training step on GPUs, not a measurement: kernels of XLA's CPU compiler as an estimate, times "
+        "from data sheets (float32 without TF32). Padding: positions computed over real ones."
+    )
+    return Table("forecast", ["Model", *formats, *(f"{device}, ms" for device in devices)], [rows], caption)
 
 
 def growth_table(growth: Growth) -> Table:
