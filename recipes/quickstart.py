@@ -1,6 +1,7 @@
 """All models on simulated users, without a download, in minutes on two CPU cores.
 
 Run:       python -m evaluation.run recipes/quickstart.py
+           with --seeds 1 2 3 for tests about methods instead of single trainings, in three times the time
 Expected:  NDCG@10 SASRec-Softmax 0.30, gSASRec 0.30, SASRec 0.23, BERT4Rec 0.08 (before convergence), MF-BPR 0.04,
            Popularity 0.03; Markov chain 0.32, because the simulated transitions are random and counting learns them
            best; Oracle 0.42, the best possible ranking
