@@ -26,7 +26,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.compare",
         description="Print the table of a run, or of several runs on the same data: means over users, and a paired "
-        "test of every model against the best of each metric or against a baseline.",
+        "test of every model against the best of each metric (corrected for all pairs) or against a baseline.",
         epilog=EXAMPLES + "\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,7 +39,7 @@ def parse_arguments() -> argparse.Namespace:
         "--test",
         choices=("paired-t", "randomisation", "bootstrap", "wilcoxon"),
         default="paired-t",
-        help="over users (default: paired-t)",
+        help="paired-t (default) and bootstrap cover users and, with several seeds, trainings; the others users alone",
     )
     parser.add_argument(
         "--correction", choices=("holm", "bonferroni", "none"), default="holm", help="for several tests (default: holm)"
@@ -69,7 +69,9 @@ def parse_arguments() -> argparse.Namespace:
         "--side-by-side", action="store_true", help="runs on different data next to each other, untested"
     )
     parser.add_argument("--pairwise", action="store_true", help="every pair of models")
-    parser.add_argument("--ladder", action="store_true", help="each model against the one before it in the recipe")
+    parser.add_argument(
+        "--ladder", action="store_true", help="what validation says of each change to the model before"
+    )
     parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
     parser.add_argument(
