@@ -59,7 +59,7 @@ def test_a_recipe_may_define_its_own_loss(tmp_path):
     loaded = load_recipe(tmp_path / name)
     split = loaded.split.split(loaded.load(tmp_path))
     history = train(loaded.models["SASRec, hinge"], split, seed=1).history
-    assert history[1].loss < history[0].loss
+    assert history[-1].loss < history[0].loss - 0.01
 
 
 def test_gbce_trains_a_keras_model_without_the_harness():
