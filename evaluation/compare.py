@@ -69,9 +69,7 @@ def parse_arguments() -> argparse.Namespace:
         "--side-by-side", action="store_true", help="runs on different data next to each other, untested"
     )
     parser.add_argument("--pairwise", action="store_true", help="every pair of models")
-    parser.add_argument(
-        "--ladder", action="store_true", help="what validation says of each change to the model before"
-    )
+    parser.add_argument("--ladder", action="store_true", help="what validation says of each change to the model before")
     parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
     parser.add_argument(

@@ -15,7 +15,7 @@ def test_methods_that_do_not_differ_are_called_different_in_three_to_six_of_a_hu
     """The share is within 2 percentage points with 1,000 runs, 3 standard errors; with one seed others have three."""
     rates = pair_rates(1_000, seeds_of_run(num_seeds), training_std)
     assert 0.03 - 0.02 < rates.users_and_trainings < 0.06 + 0.02
-    assert 0.93 < rates.coverage < 0.97
+    assert 0.93 - 0.02 < rates.coverage < 0.97 + 0.02
     assert training_std < 0.006 or rates.users > 0.3
 
 
@@ -24,7 +24,7 @@ def test_methods_that_do_not_differ_are_called_different_in_three_to_six_of_a_hu
 def test_a_default_table_of_models_that_do_not_differ_seldom_has_a_star(num_models, num_seeds, training_std):
     table, alone = family_rates(300, num_models, num_seeds, training_std)
     assert table < 0.06 + 0.02
-    assert alone > table
+    assert alone >= table
 
 
 @pytest.mark.slow
