@@ -82,8 +82,8 @@ def run_recipe(options: RunOptions) -> int:
         print(describe_plan(recipe, names, options.data_dir))
         return DONE
     run, jobs = options.run_folder, _list_jobs(recipe, names, options.seeds or recipe.seeds)
-    print(device_line(), file=sys.stderr)
     data = load_data(recipe, options.data_dir)
+    print(device_line(), file=sys.stderr)
     with RunLock(run.lock_path) as lock:
         pending = prepare(run, recipe, options.recipe.read_bytes(), data, jobs, is_fresh=options.fresh)
         del data  # the workers need the memory
