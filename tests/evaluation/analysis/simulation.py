@@ -17,7 +17,8 @@ import pandas as pd
 from evaluation.analysis.comparison import Rules, compare_models
 from evaluation.analysis.metric_tests import MetricTests
 from evaluation.analysis.resampling import bootstrap_trainings
-from evaluation.analysis.significance import correct, paired_t
+from evaluation.analysis.significance import correct, paired_t, t_test_p_value
+from evaluation.analysis.variance import Trainings, TrainingVariance, standard_error
 from evaluation.results.load import LoadedRuns, ModelResults
 
 METRIC = "NDCG@10"
@@ -103,6 +104,33 @@ def family_rates(num_runs, num_models, num_seeds, training_std, seed=0) -> tuple
     return float(table), float(alone_rate)
 
 
+def tail_rates(num_runs, num_models, num_seeds, training_std, user_variance, seed=0) -> tuple[float, float, float]:
+    """Return the shares of p-values below 0.05, 0.01 and 0.001 of two models that do not differ.
+
+    Means of trainings are drawn as normal numbers instead of users one by one, which allows many more runs.
+
+    Args:
+        num_runs, num_models, num_seeds, training_std: as above.
+        user_variance: of the users' expected differences between the two models, beside the interaction.
+        seed: random seed.
+    """
+    random = np.random.default_rng(seed)
+    interaction = 0.04 / NUM_USERS
+    means = random.normal(0, np.sqrt(training_std**2 + interaction), (num_runs, num_models, num_seeds))
+    shifts = random.normal(0, np.sqrt(user_variance / NUM_USERS), num_runs)
+    differences = means[:, 0].mean(axis=1) - means[:, 1].mean(axis=1) + shifts
+    variances = means.var(axis=2, ddof=1).mean(axis=1)
+    effects = {str(number): np.zeros(num_seeds) for number in range(num_models)}
+    of_users = user_variance + 2 * 0.04 / num_seeds
+    p_values = np.empty(num_runs)
+    for number, (difference, variance) in enumerate(zip(differences, variances, strict=True)):
+        pooled = TrainingVariance(float(variance), interaction, NUM_USERS, effects)
+        trainings = [Trainings(name, num_seeds, pooled) for name in ("0", "1")]
+        error = standard_error(of_users, NUM_USERS, trainings)
+        p_values[number] = t_test_p_value(float(difference), error)
+    return tuple(float(np.mean(p_values < level)) for level in (0.05, 0.01, 0.001))
+
+
 def seeds_of_run(num_seeds: int) -> list[int]:
     """Return the seeds of two compared models; two with one seed stand beside two others that have three."""
     return [1, 1, 3, 3] if num_seeds == 1 else [num_seeds] * 2
@@ -124,6 +152,11 @@ def main(num_runs: int = 2_000, num_families: int = 400) -> None:
         rates = pair_rates(num_runs // 4, [num_seeds] * 2, training_std, difference)
         print(f"| {difference:g} | {training_std:g} | {num_seeds} | {rates.users_and_trainings:.1%} | "
               f"{rates.users:.1%} |", flush=True)  # fmt: skip
+    print("| models | seeds | SD between trainings | p < 0.05 | p < 0.01 | p < 0.001 |")
+    for num_models, num_seeds, training_std in itertools.product((2, 8), (2, 3, 5), (0.0, 0.002, 0.006)):
+        shares = tail_rates(100_000, num_models, num_seeds, training_std, user_variance=0.02)
+        texts = " | ".join(f"{share:.2%}" for share in shares)
+        print(f"| {num_models} | {num_seeds} | {training_std:g} | {texts} |", flush=True)
     for training_std in (0.0, 0.002, 0.006):
         rates = pair_rates(num_families, [3, 3, 3], training_std, with_bootstrap=True)
         print(

@@ -4,17 +4,21 @@ import itertools
 
 import pytest
 
-from tests.evaluation.analysis.simulation import family_rates, pair_rates, seeds_of_run
+from tests.evaluation.analysis.simulation import family_rates, pair_rates, seeds_of_run, tail_rates
 
 STDS = (0.0, 0.002, 0.006)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("training_std", "num_seeds"), list(itertools.product(STDS, (1, 3, 5))))
-def test_methods_that_do_not_differ_are_called_different_in_three_to_six_of_a_hundred_runs(training_std, num_seeds):
-    """The share is within 2 percentage points with 1,000 runs, 3 standard errors; with one seed others have three."""
+def test_methods_that_do_not_differ_are_called_different_in_at_most_six_of_a_hundred_runs(training_std, num_seeds):
+    """At least three where trainings vary; within 2 percentage points with 1,000 runs, 3 standard errors.
+
+    With one seed, two other models of the run have three.
+    """
     rates = pair_rates(1_000, seeds_of_run(num_seeds), training_std)
-    assert 0.03 - 0.02 < rates.users_and_trainings < 0.06 + 0.02
+    assert rates.users_and_trainings < 0.06 + 0.02
+    assert training_std == 0 or rates.users_and_trainings > 0.03 - 0.02
     assert 0.93 - 0.02 < rates.coverage < 0.97 + 0.02
     assert training_std < 0.006 or rates.users > 0.3
 
@@ -25,6 +29,13 @@ def test_a_default_table_of_models_that_do_not_differ_seldom_has_a_star(num_mode
     table, alone = family_rates(300, num_models, num_seeds, training_std)
     assert table < 0.06 + 0.02
     assert alone >= table
+
+
+@pytest.mark.slow
+def test_small_p_values_are_too_frequent_with_few_trainings_by_no_more_than_documented():
+    """Satterthwaite's approximation: with 2 x 3 trainings p < 0.001 in 0.3 % of runs, with 8 x 3 in about 0.1 %."""
+    assert tail_rates(100_000, 2, 3, 0.006, user_variance=0.02)[2] < 0.004
+    assert tail_rates(100_000, 8, 3, 0.006, user_variance=0.02)[2] < 0.002
 
 
 @pytest.mark.slow
