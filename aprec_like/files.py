@@ -1,20 +1,30 @@
-"""Atomic writing of files: to a part file first, flushed to disk, then moved into place."""
+"""Files: atomic writing (to a part file, flushed to disk, then moved into place), and access that follows no link."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
+
+import psutil
 
 from aprec_like.errors import InputError
 
 PART_PREFIX = ".part-"
 """Prefix of the names of part files; a killed process may leave one behind."""
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+"""Flag of `os.open`: a link is an error instead of being followed; Windows has none."""
+NO_BLOCK = getattr(os, "O_NONBLOCK", 0)
+"""Flag of `os.open`: a named pipe is opened at once instead of waiting for its other end."""
+LINK_REASON = "it is a link; a results folder holds its files itself"
 
 
 class StorageError(InputError):
@@ -86,3 +96,58 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of the bytes of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_without_links(path: Path, flags: int) -> int:
+    """Open a regular file and return its descriptor; an `OSError` for a link, folder, pipe or device.
+
+    A file that has a second name (a hard link) is refused for writing, which would change what the other name holds.
+    """
+    try:
+        descriptor = os.open(path, flags | NO_FOLLOW | NO_BLOCK | getattr(os, "O_CLOEXEC", 0), 0o644)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):  # EMLINK on FreeBSD
+            raise OSError(errno.ELOOP, LINK_REASON) from error
+        raise
+    found = os.fstat(descriptor)
+    is_written = flags & (os.O_WRONLY | os.O_RDWR)
+    if stat.S_ISREG(found.st_mode) and (found.st_nlink <= 1 or not is_written):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, LINK_REASON if stat.S_ISREG(found.st_mode) else "it is not a regular file")
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading; raises `InputError` for what cannot be read, and for links."""
+    try:
+        return os.fdopen(open_without_links(path, os.O_RDONLY), "rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file; raises `InputError` for what cannot be read, and for links."""
+    with open_regular(path) as file:
+        try:
+            if os.fstat(file.fileno()).st_size > psutil.virtual_memory().total:
+                raise MemoryError
+            return file.read()
+        except (OSError, MemoryError) as error:
+            raise InputError(
+                f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'out of memory'}"
+            ) from error
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise `InputError` if a folder holds a link, through which files elsewhere could be written or removed."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            refuse_link(Path(parent, name))
+
+
+def refuse_link(path: Path) -> None:
+    """Raise `InputError` if a path is a link."""
+    if path.is_symlink():
+        raise InputError(f"{path}: cannot be used: {LINK_REASON}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.errors import InputError
+from aprec_like.files import refuse_links
 from aprec_like.types import Array
 from evaluation.analysis.calibration import (
     CalibratedModel,
@@ -97,6 +98,7 @@ class ReportOptions:
 def write_report(options: ReportOptions) -> int:
     """Write the figures and the page of a run; returns the exit code."""
     folder = RunFolder(options.run)
+    refuse_links(folder.path)
     runs = load_runs([folder])
     comparison = compare_models(runs)
     models = read_calibrated_models(runs)

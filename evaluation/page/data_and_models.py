@@ -39,15 +39,15 @@ def stopped_while_improving(status: Json) -> bool:
     """Return whether a status.json has its best epoch in the last fifth of a training without early stopping."""
     if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
         return False
-    return bool(status["best_epoch"] >= MIN_UNDERFIT_SHARE * status["epochs"])
+    return bool(status.get("best_epoch", 0) >= MIN_UNDERFIT_SHARE * status.get("epochs", 1))
 
 
 def dataset_facts(run: RunFolder) -> list[Fact]:
     """Return what identifies the data of a run: settings, sizes, split, digests, source and notes."""
     data = run.read_dataset()
-    split, users, items, interactions = data["split"], data["users"], data["items"], data["interactions"]
+    split, users, items, interactions = data.get("split", {}), data["users"], data["items"], data["interactions"]
     facts = [
-        Fact("Dataset", [as_code(data["dataset"])], is_code=True),
+        Fact("Dataset", [as_code(data.get("dataset"))], is_code=True),
         Fact("Users", [f"{users:,}"]),
         Fact("Items", [f"{items:,}"]),
         Fact("Interactions", [f"{interactions:,} ({interactions / max(1, users):.1f} per user)"]),
@@ -60,16 +60,16 @@ def dataset_facts(run: RunFolder) -> list[Fact]:
     return [
         *facts,
         Fact("Split", [as_code(run.read_recipe().get("split"))], is_code=True),
-        Fact("Training interactions", [f"{split['train_interactions']:,}"]),
-        Fact("Validation, test users", [f"{split['validation_users']:,}", f"{split['test_users']:,}"]),
+        Fact("Training interactions", [f"{split.get('train_interactions', 0):,}"]),
+        Fact("Validation, test users", [f"{split.get(name, 0):,}" for name in ("validation_users", "test_users")]),
         Fact("Digest of the sequences", [data["sha256"]], is_code=True),
-        Fact("Digest of the split", [split["digest"]], is_code=True),
-        *_publication_facts(data["dataset"]),
+        Fact("Digest of the split", [split.get("digest", "none")], is_code=True),
+        *_publication_facts(data.get("dataset")),
         *(Fact("Note", [note]) for note in data.get("notes", [])),
     ]
 
 
-def _publication_facts(settings: Json) -> Iterator[Fact]:
+def _publication_facts(settings: Json | None) -> Iterator[Fact]:
     """Yield source and terms of a published dataset."""
     try:
         dataset = restore(settings, DATA_CLASSES)

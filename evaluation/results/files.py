@@ -1,11 +1,12 @@
-"""Reads and writes the file formats of a results folder: JSON, Parquet, text, figures.
+"""Reads and writes the file formats of a results folder: JSON, Parquet, CSV, text, figures.
 
-Writes are atomic; reading a missing or damaged file raises `InputError`.
+Writes are atomic; reading a missing or damaged file, or a link, raises `InputError`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +15,22 @@ import pandas as pd
 import pyarrow as pa
 
 from aprec_like.errors import InputError, first_line
-from aprec_like.files import atomic_write
+from aprec_like.files import atomic_write, open_regular, read_regular
 from aprec_like.types import Json
 
 CHECKSUM = "checksum"
+KIND = "kind"
 
 
 def read_json(path: Path) -> Json:
     """Read a JSON object."""
+    return parse_json(path, read_regular(path))
+
+
+def parse_json(path: Path, data: bytes) -> Json:
+    """Return the JSON object in the content of a file; `path` is for errors."""
     try:
-        value = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is damaged: {first_line(error)}") from error
     if not isinstance(value, dict):
@@ -33,22 +38,32 @@ def read_json(path: Path) -> Json:
     return value
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
 def write_json(path: Path, value: Json) -> None:
     """Write a JSON object; numbers are not rounded."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json_with_checksum(path: Path) -> Json:
-    """Read a JSON object that `write_json_with_checksum` wrote, and verify its checksum."""
+def read_sealed_json(path: Path, kind: str) -> Json:
+    """Read a JSON object that `write_sealed_json` wrote; verify its checksum, and that it is of this kind.
+
+    Files of earlier versions do not say their kind.
+    """
     value = read_json(path)
     if value.pop(CHECKSUM, None) != _checksum(value):
         raise InputError(f"{path}: is damaged: its checksum does not match its content")
+    if (found := value.pop(KIND, kind)) != kind:
+        raise InputError(f"{path}: is damaged: it holds the {found} of a run instead of its {kind}")
     return value
 
 
-def write_json_with_checksum(path: Path, value: Json) -> None:
-    """Write a JSON object with a checksum of its other entries."""
-    write_json(path, value | {CHECKSUM: _checksum(value)})
+def write_sealed_json(path: Path, kind: str, value: Json) -> None:
+    """Write a JSON object with its kind and a checksum of all other entries."""
+    sealed = {KIND: kind, **value}
+    write_json(path, sealed | {CHECKSUM: _checksum(sealed)})
 
 
 def _checksum(value: Json) -> str:
@@ -79,9 +94,26 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
         frame.to_parquet(part, index=False)
 
 
-def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet table."""
+def parse_parquet(path: Path, data: bytes) -> pd.DataFrame:
+    """Return the table in the content of a Parquet file; `path` is for errors."""
     try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError, pa.ArrowException) as error:
+        return pd.read_parquet(io.BytesIO(data))
+    except (OSError, ValueError, TypeError, MemoryError, pa.ArrowException) as error:
         raise InputError(f"{path}: is damaged: {first_line(error)}") from error
+
+
+def parse_csv(path: Path, data: bytes) -> pd.DataFrame:
+    """Return the table in the content of a CSV file; `path` is for errors."""
+    try:
+        return pd.read_csv(io.BytesIO(data))
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise InputError(f"{path}: is damaged: {first_line(error)}") from error
+
+
+def digest_file(path: Path) -> str:
+    """Return the sha256 of the bytes of a regular file; raises `InputError` if it cannot be read."""
+    with open_regular(path) as file:
+        try:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error

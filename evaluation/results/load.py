@@ -12,10 +12,16 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
-from evaluation.results.store import ModelFolder, RunFolder, check_is_finished
+from evaluation.results.identity import identify
+from evaluation.results.schemas import is_numeric
+from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
 
 Origin = Literal["trained", "counting", "imported"]
 """Whether results come from training, from counting, or from another tool."""
+
+
+SMALL_FILES = tuple(name for name in MODEL_FILES if name not in (*OPTIONAL_FILES, "per_user.parquet"))
+"""Files of a model that are verified although a table does not need them; per_user.parquet is when it is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +176,7 @@ def _titles(folders: Sequence[RunFolder]) -> list[str]:
 
 def _load_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> LoadedRuns:
     settings = run.read_recipe()
+    run.verify(settings)
     available = tuple(settings["columns"])
     if unknown := [metric for metric in metrics if metric not in available]:
         raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
@@ -181,6 +188,7 @@ def _load_models(
     run: RunFolder, settings: Json, metrics: tuple[str, ...]
 ) -> tuple[list[ModelResults], list[str], pd.DataFrame]:
     """Return the finished models in the recipe's order, remarks on the others, and the cases."""
+    dataset = run.read_dataset() if "run" in settings else {}
     folders: dict[str, dict[int, ModelFolder]] = {name: {} for name in settings["models"]}
     for name, seed, folder in run.models():
         folders.setdefault(name, {})[seed] = folder
@@ -197,7 +205,11 @@ def _load_models(
                 reason = f": {status['reason']}" if "reason" in status else ""
                 remarks.append(f"{name}, seed {seed}: {status['state']}{reason}")
                 continue
+            if dataset and name in settings["models"]:
+                folder.check_identity(identify(settings, dataset, name, seed))
+            folder.verify(SMALL_FILES)
             frame = folder.read_per_user()
+            _check_metrics(folder, frame, metrics)
             cases = frame[["user", "target"]] if len(cases) == 0 else cases
             if not frame[["user", "target"]].equals(cases):
                 raise InputError(f"{run.path}: {name}, seed {seed}, was tested on other users or targets than the rest")
@@ -206,6 +218,15 @@ def _load_models(
         if finished:
             models.append(_model_results(name, finished, frames, settings["models"].get(name, {}), metrics))
     return models, remarks, cases
+
+
+def _check_metrics(folder: ModelFolder, frame: pd.DataFrame, metrics: Iterable[str]) -> None:
+    """Check that the per-user values of metrics are there, and finite numbers."""
+    for metric in metrics:
+        if metric not in frame.columns:
+            raise InputError(f"{folder.path}: has no values of {metric}, which the run's recipe.json lists")
+        if not is_numeric(frame[metric]) or not np.isfinite(frame[metric].to_numpy(np.float64)).all():
+            raise InputError(f"{folder.path}: its values of {metric} must be finite numbers")
 
 
 def _model_results(

@@ -6,21 +6,26 @@ from pathlib import Path
 
 from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
-from aprec_like.filters import apply_filters
+from aprec_like.filters import Filter, apply_filters
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
-from aprec_like.splits import Split
+from aprec_like.splits import Split, SplitRule
 from evaluation.results.store import RunFolder
 
 
 def load_split(run: RunFolder, data_dir: Path) -> Split:
     """Load and split the data of a run; raises `InputError` if it is not on disk, or not the same data."""
     settings, description = run.read_recipe(), run.read_dataset()
-    dataset = restore(settings["dataset"], DATA_CLASSES)
+    dataset = restore(settings.get("dataset"), DATA_CLASSES)
+    rule = restore(settings.get("split"), DATA_CLASSES)
+    filters = restore(settings.get("filters", []), DATA_CLASSES)
     if not isinstance(dataset, Dataset) or not dataset.is_on_disk(data_dir):
         raise InputError(f"the data of {run.path.name} are not in {data_dir}; name their folder with --data")
-    interactions = apply_filters(dataset.load(data_dir), restore(settings["filters"], DATA_CLASSES))
-    split: Split = restore(settings["split"], DATA_CLASSES).split(interactions)
-    if (interactions.digest(), split.digest()) != (description["sha256"], description["split"]["digest"]):
+    if not isinstance(rule, SplitRule) or not all(isinstance(each, Filter) for each in filters):
+        raise InputError(f"{run.path}: its recipe.json has no split or filters that this version knows")
+    interactions = apply_filters(dataset.load(data_dir), filters)
+    split = rule.split(interactions)
+    digests = description["sha256"], description.get("split", {}).get("digest")
+    if (interactions.digest(), split.digest()) != digests:
         raise InputError(f"{run.path}: was made with different data, or by a different version")
     return split

@@ -11,6 +11,7 @@ from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.recipe_classes import recipe_classes
 from aprec_like.settings import restore
+from evaluation.results.identity import identify
 from evaluation.results.load_split import load_split
 from evaluation.results.store import WEIGHTS, RunFolder, check_is_finished
 
@@ -31,13 +32,20 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     Networks are built from recipe.json and load the stored weights; Popularity uses the counts in items.parquet; other
     counting models are fitted again, for which the data must be on disk.
     """
-    folder = run.model(name, find_finished_model(run, name, seed))
-    settings, items = run.read_recipe()["models"][name], run.read_items()
-    if settings["class"] == "Trained":
-        model = restore(settings["model"], recipe_classes())
+    seed = find_finished_model(run, name, seed)
+    folder, recipe, items = run.model(name, seed), run.read_recipe(), run.read_items()
+    run.verify(recipe)
+    if "run" in recipe:
+        folder.check_identity(identify(recipe, run.read_dataset(), name, seed))
+    settings = recipe["models"].get(name, {})
+    if settings.get("class") == "Trained":
+        model = restore(settings.get("model"), recipe_classes())
         if isinstance(model, MatrixFactorisation):
             raise InputError(f"{name} is a matrix factorisation, which knows only its own users, no new histories")
-        return NetworkScorer(_load_network(model, len(items), settings["prior_start"], folder.verified(WEIGHTS)))
+        if not isinstance(model, NeuralModel):
+            raise InputError(f"{run.path}: {name} is no network that this version knows")
+        weights = folder.verified(WEIGHTS)
+        return NetworkScorer(_load_network(model, len(items), bool(settings.get("prior_start")), weights))
     model = restore(settings, recipe_classes())
     if isinstance(model, Popularity):
         return PopularityScorer(items["count"].to_numpy())

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aprec_like.errors import InputError
-from aprec_like.files import StorageError, storage_errors
+from aprec_like.files import StorageError, open_without_links, storage_errors
 
 try:
     import fcntl
@@ -46,7 +46,7 @@ class RunLock:
     def __enter__(self) -> RunLock:
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            self.descriptor = open_without_links(self.path, os.O_RDWR | os.O_CREAT)
         try:
             self._acquire()
             self._write_holder()

@@ -13,7 +13,7 @@ from pathlib import Path
 from aprec_like.datasets import Sizes
 from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
-from aprec_like.files import StorageError, remove_part_files
+from aprec_like.files import StorageError, refuse_links, remove_part_files
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.settings import describe
@@ -21,12 +21,10 @@ from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.results.environment import describe_environment, total_memory
+from evaluation.results.identity import SHARED_SETTINGS, identify
 from evaluation.results.store import ModelFolder, RunFolder, check_names
 from evaluation.running.data_description import describe_cases, describe_data, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
-
-SHARED_SETTINGS = ("dataset", "filters", "split", "evaluation")
-"""Settings shared by all models of a run; results with different ones must not be in one table."""
 
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset."""
@@ -80,12 +78,15 @@ def prepare(
     Returns:
         The jobs that are not finished.
     """
-    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
+    refuse_links(run.path)
+    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns), "run": run.path.name}
     removed = jobs if is_fresh else []
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
     if kept:
-        stored_models = _check_unchanged(run, settings, data.description, kept)
-        settings["models"] |= {name: stored for name, stored in stored_models.items() if name in kept}
+        stored = _check_unchanged(run, settings, data.description, kept)
+        settings["models"] |= {name: model for name, model in stored["models"].items() if name in kept}
+        settings["run"] = stored.get("run", run.path.name)  # the folder may have been renamed
+    _verify_finished(run, settings, data.description, removed)
     pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
     names, interactions = [name for name, _ in pending], data.interactions
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
@@ -101,6 +102,22 @@ def prepare(
     run.write_dataset(data.description)
     run.write_environment(describe_environment())
     return pending
+
+
+def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
+    """Check that the finished models that stay are those that their folders say, with all their files."""
+    for name, seed, folder in run.models():
+        if (name, seed) not in removed and name in settings["models"] and _is_readable_and_finished(folder):
+            folder.check_identity(identify(settings, dataset, name, seed))
+            if missing := folder.verify():
+                print(f"{name}, seed {seed}: has no {', '.join(missing)}, as in a published folder", file=sys.stderr)
+
+
+def _is_readable_and_finished(folder: ModelFolder) -> bool:
+    try:
+        return folder.is_finished()
+    except InputError:
+        return False
 
 
 def _is_finished(folder: ModelFolder) -> bool:
@@ -149,19 +166,19 @@ def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
 
 
 def _check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str]) -> Json:
-    """Check that the folder's results and checkpoints have these settings and data; returns their models' settings."""
+    """Check that the folder's results and checkpoints have these settings and data; returns recipe.json."""
     try:
         stored, stored_data = run.read_recipe(), run.read_dataset()
     except InputError as error:
         raise InputError(f"{error}; --fresh trains all models again") from error
     for name in SHARED_SETTINGS:
         _check_equal(run, name, stored.get(name), settings[name])
-    models: Json = stored.get("models", {})
+    models: Json = stored["models"]
     for name in sorted(kept & set(settings["models"])):
         _check_equal(run, f"models[{name!r}]", models.get(name), settings["models"][name])
     if (stored_data.get("sha256"), stored_data.get("split")) != (dataset["sha256"], dataset["split"]):
         raise InputError(f"{run.path}: has results on different data; --fresh trains again, --results DIR keeps both")
-    return models
+    return stored
 
 
 def _check_equal(run: RunFolder, name: str, old: object, new: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from aprec_like.files import storage_errors
+from aprec_like.files import open_without_links, storage_errors
 from aprec_like.training.state import EpochRecord, Progress
 
 SECONDS_BETWEEN_LINES = 10
@@ -102,7 +103,8 @@ class Log:
         self.path = path
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.file = path.open("ab", buffering=0)
+            descriptor = open_without_links(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self.file = os.fdopen(descriptor, "ab", buffering=0)
 
     def write(self, text: str) -> None:
         """Append a line with the current time."""

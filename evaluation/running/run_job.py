@@ -17,6 +17,7 @@ from aprec_like.recipe import Trained, load_recipe
 from aprec_like.settings import describe
 from aprec_like.training.checkpoints import remove_checkpoints
 from evaluation.cli import DONE, FAILED
+from evaluation.results.identity import ChangedDuringRunError, check_unchanged_settings, identify
 from evaluation.results.store import RunFolder
 from evaluation.running.plan import memory_savers
 from evaluation.running.run_model import ModelRun, run_model
@@ -32,11 +33,10 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
     results, recipe = RunFolder(options.run), load_recipe(options.recipe)
     recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
     folder = results.model(options.model, options.seed)
-    expected = results.read_recipe().get("models", {}).get(options.model)
-    if options.model not in recipe.models or describe(recipe.models[options.model]) != expected:
-        folder.write_status("failed", reason="the recipe was changed during the run; start the run again")
-        return FAILED
-    run = ModelRun(recipe, options.model, options.seed, options.data_dir, folder, options.time_limit)
+    stored = results.read_recipe()
+    check_unchanged_settings(describe(recipe), stored, options.model, options.recipe)
+    identity = identify(stored, results.read_dataset(), options.model, options.seed)
+    run = ModelRun(recipe, options.model, options.seed, options.data_dir, folder, options.time_limit, identity)
     return _run_and_record(run, stop)
 
 
@@ -52,7 +52,7 @@ def _run_and_record(run: ModelRun, stop: StopFlag) -> int:
             folder.write_status("interrupted", reason="stopped by the user")
             display.print_line(f"stopped {stopped}")
             return stop.exit_code
-        except StorageError as error:
+        except (StorageError, ChangedDuringRunError) as error:
             with contextlib.suppress(StorageError):
                 folder.write_status("interrupted", reason=str(error))
             raise

@@ -22,6 +22,7 @@ from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints
 from aprec_like.training.state import EpochRecord
 from aprec_like.types import Json
 from evaluation.results.environment import peak_memory_gib
+from evaluation.results.identity import Identity, check_unchanged_data
 from evaluation.results.store import ModelFolder
 from evaluation.running.progress import Display, format_duration
 from evaluation.running.result_tables import summarise, tabulate_history, tabulate_top_items, tabulate_users
@@ -38,6 +39,7 @@ class ModelRun:
         data_dir: folder of data files.
         folder: results folder of the model.
         time_limit: seconds of training, over all restarts.
+        identity: what the results must be of; other data are refused. `None` for results without an identity.
     """
 
     recipe: Recipe
@@ -46,6 +48,7 @@ class ModelRun:
     data_dir: Path
     folder: ModelFolder
     time_limit: float = math.inf
+    identity: Identity | None = None
 
     @property
     def model(self) -> Trained | CountingModel:
@@ -71,6 +74,8 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     evaluation, folder = run.recipe.evaluation, run.folder
     interactions = run.recipe.load(run.data_dir)
     split = run.recipe.split.split(interactions)
+    if run.identity:
+        check_unchanged_data(interactions.digest(), split.digest(), run.identity)
     fitted = _fit(run, interactions, split, display, is_stopping)
     rankings = _rank(fitted.scorer, split, evaluation, display, is_stopping)
     per_user = tabulate_users(rankings, split, evaluation)
@@ -80,7 +85,8 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     folder.write_metrics(summarise(per_user, evaluation))
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
-    folder.finish(**fitted.status, seconds_total=seconds, peak_memory_gib=peak_memory_gib(), devices=devices)
+    status = fitted.status | {"seconds_total": seconds, "peak_memory_gib": peak_memory_gib(), "devices": devices}
+    folder.finish(identity=run.identity, **status)
     remove_checkpoints(folder.checkpoint_path)
     display.print_line(f"finished in {format_duration(seconds)}")
 

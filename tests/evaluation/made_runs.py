@@ -35,6 +35,13 @@ LOSSES = {
 }
 
 
+def small_dataset(**changes):
+    """Return the content of dataset.json, with changes."""
+    split = {"train_interactions": 4_000, "validation_users": 64, "test_users": NUM_USERS, "digest": "1" * 64}
+    sizes = {"users": NUM_USERS, "items": NUM_ITEMS, "interactions": 5_000}
+    return {"dataset": {}, "filters": [], **sizes, "sha256": "0" * 64, "tied_share": 0.25, "split": split} | changes
+
+
 def make_run(path, models=None, **settings):
     """Write a run whose later models are better; networks have a history of five epochs, the fourth being the best.
 
@@ -66,11 +73,7 @@ def make_run(path, models=None, **settings):
     run.write_cases(pd.DataFrame({"user": users, "history_length": users % 30 + 2, "target_count": users % 40}))
     titles = [f"Title {item} <b>" for item in range(NUM_ITEMS)]
     run.write_items(pd.DataFrame({"item": np.arange(NUM_ITEMS), "count": np.arange(NUM_ITEMS) ** 2, "title": titles}))
-    run.write_dataset(
-        {"dataset": recipe["dataset"], "filters": [], "notes": ["a <note>"], "users": NUM_USERS, "items": NUM_ITEMS,
-         "interactions": 5_000, "sha256": "0" * 64, "tied_share": 0.25,
-         "split": {"train_interactions": 4_000, "validation_users": 64, "test_users": NUM_USERS, "digest": "1" * 64}}
-    )  # fmt: skip
+    run.write_dataset(small_dataset(dataset=recipe["dataset"], notes=["a <note>"]))
     base = random.random(NUM_USERS)
     for index, (name, model) in enumerate(models.items()):
         write_model(run, name, model, base ** (3 / (1 + index)), random)

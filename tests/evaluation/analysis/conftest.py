@@ -6,6 +6,7 @@ import pytest
 
 from evaluation.results.store import RunFolder
 from tests.evaluation.analysis.small_runs import LEVELS, MODELS, NUM_USERS, SETTINGS, write_values
+from tests.evaluation.made_runs import small_dataset
 
 
 @pytest.fixture
@@ -42,5 +43,5 @@ def crossed_run(tmp_path):
         folder.finish(seconds_to_best=1.0)
     run.write_cases(pd.DataFrame({"user": users, "history_length": lengths, "target_count": np.arange(NUM_USERS)}))
     run.write_items(pd.DataFrame({"item": np.arange(40), "count": np.arange(40, 0, -1)}))
-    run.write_dataset({})
+    run.write_dataset(small_dataset())
     return run

@@ -7,6 +7,7 @@ from evaluation.analysis.comparison import Comparison, Rules, compare_models
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.table import Entry
+from tests.evaluation.made_runs import small_dataset
 
 SETTINGS = {
     "dataset": {},
@@ -52,7 +53,7 @@ def other_run(run, name, **changes):
     """Return a second run, with a worse model of the same name and another one; `changes` are of its dataset.json."""
     other = RunFolder(run.path.parent / name)
     other.write_recipe(b"", SETTINGS | {"models": {"Best": {}, "Other": {}}, "published": {}, "literature": {}})
-    dataset = {"sha256": "data", "split": {"digest": "split"}}
+    dataset = small_dataset()
     run.write_dataset(dataset)
     other.write_dataset(dataset | changes)
     values = run.model("Best", 1).read_per_user()

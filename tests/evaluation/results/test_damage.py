@@ -1,77 +1,17 @@
-"""Damaged files of a finished results folder: every command gives the right answer or one clear line, no wrong table.
-
-Models run in the test process, so that hundreds of damaged folders take seconds.
-"""
+"""Damaged, exchanged and missing files of a finished results folder, and disks that are full."""
 
 import json
 import os
-import random
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from evaluation import compare, run
-from evaluation.running import run_recipe, worker
+from evaluation.running import run_recipe
 from evaluation.running.lock import RunLock
-from evaluation.running.signals import StopFlag
 from tests.conftest import circle_sequences, write_pairs
-
-RECIPE = """
-from aprec_like.datasets import TextFile
-from aprec_like.models import MarkovChain, Popularity
-from aprec_like.recipe import Evaluation, Recipe
-from aprec_like.splits import LeaveOneOut
-
-recipe = Recipe(
-    dataset=TextFile("circle.txt"),
-    split=LeaveOneOut(num_validation_users=50),
-    models={"Popularity": Popularity(), "Markov": MarkovChain(), "Again": MarkovChain()},
-    evaluation=Evaluation(depth=5),
-    published={"Markov": {"NDCG@10": 0.9}},
-)
-"""
-COMPARISONS = (
-    ("--format", "latex", "--baseline", "Popularity"),
-    ("--format", "json", "--pairwise", "--beyond-accuracy", "--check", "--explain", "Markov", "Popularity"),
-)
-UNREAD = ("recipe.py", "environment.json", "log.txt", ".lock", "table.md", "table.tex", "table.csv", "significance.csv")
-"""Files that `compare` does not read."""
-
-
-class Workspace:
-    """A folder with a recipe, data and results, and the commands."""
-
-    def __init__(self, folder: Path, monkeypatch, capsys=None) -> None:
-        self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
-        self.results = folder / "damage"
-        monkeypatch.setattr(run_recipe, "run_process", self._run_here)
-        monkeypatch.setattr(StopFlag, "listen", lambda self: None)
-        monkeypatch.setattr("evaluation.running.run_job.prepare_devices", lambda: None)
-        monkeypatch.setattr("gc.collect", lambda: 0)  # statsmodels does it for every family of tests
-
-    def _run_here(self, command, environment, descriptors) -> int:
-        return self._called(worker, command[-1])
-
-    def _called(self, command, *options: str) -> int:
-        self.monkeypatch.setattr("sys.argv", [command.__name__, *options])
-        return command.run_command(command.main)
-
-    def run(self, *options: str, recipe: str = "damage.py") -> int:
-        where = ("--data", str(self.folder), "--results", str(self.folder))
-        return self._read(self._called(run, str(self.folder / recipe), *where, *options))
-
-    def compare(self, *options: str) -> int:
-        return self._read(self._called(compare, str(self.results), *options))
-
-    def _read(self, code: int) -> int:
-        self.out, self.err = self.capsys.readouterr() if self.capsys else ("", "")
-        return code
-
-    def copy(self, folder: Path) -> "Workspace":
-        shutil.copytree(self.folder, folder)
-        return Workspace(folder, self.monkeypatch, self.capsys)
+from tests.evaluation.results.workspace import RECIPE, Workspace
 
 
 @pytest.fixture(scope="module")
@@ -92,76 +32,6 @@ def whole(finished, tmp_path, monkeypatch, capsys) -> Workspace:
     return Workspace(tmp_path / "whole", monkeypatch, capsys)
 
 
-def flip(data: bytes, chance: random.Random) -> bytes:
-    place = chance.randrange(len(data))
-    return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]
-
-
-def overwrite(data: bytes, chance: random.Random) -> bytes:
-    start = chance.randrange(len(data))
-    return data[:start] + chance.randbytes(16) + data[start + 16 :]
-
-
-def change_digit(data: bytes, chance: random.Random) -> bytes:
-    """Still a valid file, with another number in it."""
-    places = [place for place, byte in enumerate(data) if byte in b"0123456789"]
-    if not places:
-        return flip(data, chance)
-    place = chance.choice(places)
-    return data[:place] + str((int(chr(data[place])) + 1) % 10).encode() + data[place + 1 :]
-
-
-DAMAGES = {
-    "flipped": flip,
-    "a digit changed": change_digit,
-    "overwritten": overwrite,
-    "truncated": lambda data, chance: data[: chance.randrange(len(data))],
-    "emptied": lambda data, chance: b"",
-}
-
-
-def check_commands(workspace: Workspace, answers: dict, name: str) -> None:
-    """Every command on a damaged folder: what it said before the damage, or one line and exit code 1 or 2."""
-    for options, answer in answers.items():
-        code = workspace.compare(*options)
-        if (code, workspace.out) != answer:
-            assert code == 2 and workspace.out == "", (options, workspace.out)
-            assert workspace.err.startswith("error: ") and workspace.err.count("\n") == 1, workspace.err
-            assert not name.endswith(UNREAD)
-
-
-@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
-def test_damage_gives_the_right_answer_or_one_clear_line(whole, tmp_path, count):
-    answers = {}
-    for options in COMPARISONS:
-        code = whole.compare(*options)
-        answers[options] = (code, whole.out)
-    table = (whole.results / "significance.csv").read_text()
-    files = sorted(path.relative_to(whole.folder) for path in whole.results.rglob("*") if path.is_file())
-    files = [path for path in files if (whole.folder / path).stat().st_size]
-    noticed = 0
-    for number in range(count):
-        chance = random.Random(number)
-        name = files[number % len(files)]
-        damage = chance.choice(list(DAMAGES))
-        workspace = whole.copy(tmp_path / f"copy-{number}")
-        path = workspace.folder / name
-        path.write_bytes(DAMAGES[damage](path.read_bytes(), chance))
-        check_commands(workspace, answers, str(name))
-
-        # The run repairs what it can; --fresh repairs the rest.
-        code = workspace.run()
-        assert "Traceback" not in workspace.err
-        if code != 0:
-            assert code == 2 and workspace.err.splitlines()[-1].startswith("error: "), (name, damage, workspace.err)
-            noticed += 1
-            of_model = ("--only", name.parts[1]) if len(name.parts) > 2 else ()
-            assert workspace.run("--fresh", *of_model) == 0, (name, damage, workspace.err)
-        assert (workspace.results / "significance.csv").read_text() == table, (name, damage)
-        shutil.rmtree(workspace.folder)
-    assert noticed >= count // 10  # most files that hold numbers of a model can only be made again
-
-
 def test_a_damaged_status_counts_as_unfinished(whole):
     path = whole.results / "Markov/seed_1/status.json"
     path.write_text(path.read_text().replace('"finished"', '"finishes"'))
@@ -175,6 +45,112 @@ def test_a_changed_digit_is_detected(whole):
     path.write_text(path.read_text().replace("0.9", "0.4", 1))
     assert whole.compare("--check") == 2
     assert "recipe.json: is damaged" in whole.err
+
+
+def assert_refused(workspace: Workspace, code: int, line: str) -> None:
+    """One line on standard error, exit code 2."""
+    assert code == 2, workspace.err
+    (error,) = [found for found in workspace.err.splitlines() if found.startswith("error: ")]
+    assert line in error and "Traceback" not in workspace.err
+
+
+def exchange(first: Path, second: Path) -> None:
+    aside = first.with_name("aside")
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+
+
+def test_a_model_in_the_folder_of_another_is_recognised(whole):
+    exchange(whole.results / "Popularity/seed_1", whole.results / "Markov/seed_1")
+    line = "seed_1: it holds the results of"
+    assert_refused(whole, whole.compare(), line)
+    assert_refused(whole, whole.run(), line)
+    assert_refused(whole, whole.report(), line)
+    assert_refused(whole, whole.recommend("--model", "Popularity", "--items", "1"), line)
+    assert whole.run("--fresh") == 0 and whole.compare() == 0
+
+
+def test_results_of_another_run_with_other_settings_are_recognised(whole):
+    other = whole.copy(whole.folder.with_name("other"))
+    recipe = other.folder / "damage.py"
+    recipe.write_text(recipe.read_text().replace("depth=5", "depth=5, exclude_seen=False"))
+    assert other.run("--fresh") == 0
+    shutil.rmtree(whole.results / "Markov")
+    shutil.copytree(other.results / "Markov", whole.results / "Markov")
+    assert_refused(whole, whole.compare(), "its results are of other settings than the run has")
+
+
+@pytest.mark.parametrize("names", [("recipe.json", "environment.json"), ("recipe.json", "dataset.json"),
+                                   ("environment.json", "Markov/seed_1/status.json")])  # fmt: skip
+def test_exchanged_json_files_are_recognised_by_their_kind(whole, names):
+    exchange(*(whole.results / name for name in names))
+    assert_refused(whole, whole.compare(), "is damaged: it holds the ")
+    assert_refused(whole, whole.report(), "is damaged: it holds the ")
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "per_user.parquet", "history.csv"])
+def test_a_missing_file_of_a_finished_model_is_said(whole, name):
+    (whole.results / "Markov/seed_1" / name).unlink()
+    assert_refused(whole, whole.run(), f"{name}: is missing; train again with --fresh --only")
+    assert_refused(whole, whole.compare(), f"{name}: is missing")
+
+
+def test_a_published_folder_may_leave_out_the_large_files(whole):
+    (whole.results / "Markov/seed_1/top_items.parquet").unlink()
+    assert whole.run() == 0
+    assert "Markov, seed 1: has no top_items.parquet, as in a published folder" in whole.err
+    assert whole.compare() == 0
+
+
+CHANGES = {
+    "evaluation": ("depth=5", "depth=5, exclude_seen=False"),
+    "split": ("num_validation_users=50", "num_validation_users=40"),
+    "models['Markov']": ('"Markov": MarkovChain()', '"Markov": Popularity()'),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_a_recipe_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatch, changed):
+    """It changes after the first model; nothing of another setting gets into the table."""
+    recipe = whole.folder / "damage.py"
+    source = recipe.read_text()
+    table = (whole.results / "significance.csv").read_text()
+    shutil.rmtree(whole.results)
+    run_here = run_recipe.run_process
+
+    def change_after_first(*arguments):
+        code = run_here(*arguments)
+        recipe.write_text(source.replace(*CHANGES[changed]))
+        return code
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_recipe, "run_process", change_after_first)
+        assert_refused(whole, whole.run(), f"damage.py: was changed during the run ({changed})")
+    assert [path.parent.parent.name for path in whole.results.rglob("metrics.json")] == ["Popularity"]
+    recipe.write_text(source)
+    assert whole.run() == 0
+    assert (whole.results / "significance.csv").read_text() == table
+
+
+def test_a_data_file_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatch):
+    data = whole.folder / "circle.txt"
+    lines = data.read_text()
+    shutil.rmtree(whole.results)
+    run_here = run_recipe.run_process
+
+    def change_after_first(*arguments):
+        code = run_here(*arguments)
+        write_pairs(data, circle_sequences(60, seed=1))
+        return code
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_recipe, "run_process", change_after_first)
+        assert_refused(whole, whole.run(), "the data were changed during the run")
+    status = json.loads((whole.results / "Markov/seed_1/status.json").read_text())
+    assert status["state"] == "interrupted" and "data were changed" in status["reason"]
+    data.write_text(lines)
+    assert whole.run() == 0
 
 
 def test_one_run_at_a_time_and_readers_at_any_time(whole, monkeypatch):
@@ -204,26 +180,18 @@ FULL = OSError(28, "No space left on device")
 def test_a_full_disk_is_one_line_exit_code_2_and_all_files_intact(whole, monkeypatch, refused):
     """Whichever kind of write the system refuses, at any time in a run."""
     table = (whole.results / "significance.csv").read_text()
-    patches = {
+    (whole.results / "Markov/seed_1/status.json").unlink()
+    name, fail = {
         "write": ("os.fsync", lambda descriptor: (_ for _ in ()).throw(FULL)),
         "move": ("pathlib.Path.replace", lambda part, path: (_ for _ in ()).throw(FULL)),
-        "log": ("evaluation.running.progress.Log.write", None),
-    }
-    name, fail = patches[refused]
-    if refused == "log":
-        (whole.results / "Markov/seed_1/status.json").unlink()
-        (whole.results / "Markov/seed_1/log.txt").unlink()
-        (whole.results / "Markov/seed_1/log.txt").symlink_to("/dev/full")
+        "log": ("evaluation.running.progress.open_without_links", lambda *_: os.open("/dev/full", os.O_WRONLY)),
+    }[refused]
+    with monkeypatch.context() as patch:
+        patch.setattr(name, fail)
         assert whole.run() == 2
-    else:
-        with monkeypatch.context() as patch:
-            patch.setattr(name, fail)
-            assert whole.run() == 2
     errors = [line for line in whole.err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1 and "cannot be written: No space left on device" in errors[0]
     assert "Traceback" not in whole.err and not list(whole.results.rglob(".part-*"))
-    if refused == "log":
-        (whole.results / "Markov/seed_1/log.txt").unlink()
     assert whole.run() == 0
     assert (whole.results / "significance.csv").read_text() == table
 

@@ -5,12 +5,13 @@ from aprec_like.errors import InputError
 from aprec_like.files import StorageError
 from evaluation.results.files import (
     read_json,
-    read_json_with_checksum,
+    read_sealed_json,
     write_json,
-    write_json_with_checksum,
+    write_sealed_json,
     write_text,
 )
 from evaluation.results.store import RunFolder, check_names, encode_name
+from tests.evaluation.made_runs import small_dataset
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_very_long_name_is_refused():
 
 def finished_model(tmp_path):
     folder = RunFolder(tmp_path).model("SASRec", 1)
-    folder.write_per_user(pd.DataFrame({"user": [1], "NDCG@10": [0.5]}))
+    folder.write_per_user(pd.DataFrame({"user": [1], "target": [2], "NDCG@10": [0.5]}))
     folder.write_metrics({"users": 1})
     folder.finish(seconds_to_best=1.0)
     return folder
@@ -74,27 +75,27 @@ def test_a_damaged_json_file_is_named(tmp_path, content):
 def test_a_json_file_with_checksum_is_read_unchanged_and_any_edit_is_detected(tmp_path):
     path = tmp_path / "status.json"
     value = {"state": "finished", "seconds": 0.1 + 0.2, "name": "модель", "nested": {"b": [1, None], "a": True}}
-    write_json_with_checksum(path, value)
-    assert read_json_with_checksum(path) == value
+    write_sealed_json(path, "status", value)
+    assert read_sealed_json(path, "status") == value
     text = path.read_text()
     for other in (text.replace("finished", "finishes"), text.replace("true", "false"), text.replace("1,", "2,")):
         path.write_text(other)
         with pytest.raises(InputError, match="damaged"):
-            read_json_with_checksum(path)
+            read_sealed_json(path, "status")
     write_json(path, value)  # without a checksum
     with pytest.raises(InputError, match="damaged"):
-        read_json_with_checksum(path)
+        read_sealed_json(path, "status")
     path.write_text(" ".join(text.split()))  # another layout of the same content
-    assert read_json_with_checksum(path) == value
+    assert read_sealed_json(path, "status") == value
 
 
 def test_changed_cases_and_items_are_detected(tmp_path):
     run = RunFolder(tmp_path)
-    run.write_cases(pd.DataFrame({"user": [1]}))
-    run.write_items(pd.DataFrame({"item": [1, 2]}))
-    run.write_dataset({"users": 1})
+    run.write_cases(pd.DataFrame({"user": [1], "history_length": [2], "target_count": [3]}))
+    run.write_items(pd.DataFrame({"item": [1, 2], "count": 1}))
+    run.write_dataset(small_dataset())
     assert run.read_cases()["user"].tolist() == [1] and run.read_items()["item"].tolist() == [1, 2]
-    run.write_items(pd.DataFrame({"item": [2, 1]}))
+    run.write_items(pd.DataFrame({"item": [2, 1], "count": 1}))
     with pytest.raises(InputError, match=r"items\.parquet: was changed after the run"):
         run.read_items()
 

@@ -40,7 +40,10 @@ def earlier_run(run, state, has_checkpoint):
     """Create the files of an earlier run in a state; returns the model's folder."""
     assert prepared(run) == JOBS
     folder = run.model("SASRec", 1)
-    folder.write_status(state)
+    if state == "finished":
+        folder.finish(seconds_to_best=1.0)
+    else:
+        folder.write_status("running" if state == "damaged" else state)
     if has_checkpoint:
         folder.checkpoint_path.mkdir()
         (folder.checkpoint_path / f"state-000002-000000.{'0' * 64}.npz").write_bytes(b"")

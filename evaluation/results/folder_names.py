@@ -1,0 +1,43 @@
+"""Names of models and recipes as names of folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from aprec_like.errors import InputError
+
+MAX_NAME_BYTES = 200
+DATASET_FILES = ("cases.parquet", "items.parquet")
+"""Files with their sha256 in dataset.json."""
+RESERVED_NAMES = {
+    "recipe.py", "recipe.json", "dataset.json", "environment.json", *DATASET_FILES, "table.md", "table.tex",
+    "table.csv", "significance.csv", "figures", "report.html",
+}  # fmt: skip
+"""Names of files in a run's folder, which no model's folder may have."""
+
+
+def encode_name(name: str) -> str:
+    """Return the folder name of a model or recipe: special characters and leading dots are percent-encoded.
+
+    The first letter of a reserved name, such as table.md, is encoded too.
+    """
+    encoded = quote(name, safe=" ()+,=@")
+    if encoded.startswith(".") or encoded.casefold() in RESERVED_NAMES:
+        encoded = f"%{ord(encoded[0]):02X}{encoded[1:]}"
+    if len(encoded) > MAX_NAME_BYTES:
+        raise InputError(
+            f"the name of a model or recipe must encode to at most {MAX_NAME_BYTES} bytes. Received: {name[:40]!r}..."
+        )
+    return encoded
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that the folders of models are distinct, on case-insensitive file systems too."""
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(encode_name(name).casefold(), name)
+        if other != name:
+            raise InputError(
+                f"names of models must differ in more than upper and lower case. Received: {other}, {name}"
+            )

@@ -1,0 +1,188 @@
+"""The results folder of one model with one seed: its files, how they are sealed, and how they are verified."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from aprec_like.errors import InputError
+from aprec_like.files import atomic_write, read_regular, refuse_link, remove_folder, storage_errors
+from aprec_like.types import Json
+from evaluation.results.files import (
+    digest_file,
+    parse_csv,
+    parse_json,
+    parse_parquet,
+    read_sealed_json,
+    write_json,
+    write_parquet,
+    write_sealed_json,
+    write_text,
+)
+from evaluation.results.identity import Identity
+from evaluation.results.schemas import check_json, check_table
+
+WEIGHTS = "checkpoint/best.weights.h5"
+MODEL_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", WEIGHTS)
+"""Files with their sha256 in status.json."""
+OPTIONAL_FILES = ("top_items.parquet", WEIGHTS)
+"""Large files of a finished model that a published folder may leave out."""
+TRAIN_AGAIN = "train again with --fresh --only"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """Results folder of one model with one seed."""
+
+    path: Path
+
+    @property
+    def log_path(self) -> Path:
+        """Log file of the model's worker."""
+        return self.path / "log.txt"
+
+    @property
+    def weights_path(self) -> Path:
+        """Weights of the best epoch."""
+        return self.path / WEIGHTS
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """Folder of checkpoints."""
+        return self.weights_path.parent
+
+    def status(self) -> Json:
+        """Read status.json, verified; the state is `none` if the model was never started."""
+        path = self.path / "status.json"
+        if not os.path.lexists(path):
+            return {"state": "none", "at": ""}
+        status = check_json(path, "status", read_sealed_json(path, "status"))
+        return check_json(path, "finished status", status) if status["state"] == "finished" else status
+
+    def is_finished(self) -> bool:
+        """Return whether the model's results are complete."""
+        return self.status().get("state") == "finished"
+
+    def write_status(self, state: str, **details: Any) -> None:
+        """Write the model's state (running, interrupted, failed or finished) with details."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        write_sealed_json(self.path / "status.json", "status", {"state": state, "at": now, **details})
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        with storage_errors(self.path):
+            (self.path / "status.json").unlink(missing_ok=True)  # first, so that a finished model is always complete
+        remove_folder(self.path)
+
+    def write_history(self, history: pd.DataFrame) -> None:
+        """Write history.csv: one row per epoch."""
+        write_text(self.path / "history.csv", history.to_csv(index=False, lineterminator="\n"))
+
+    def write_metrics(self, metrics: Json) -> None:
+        """Write metrics.json: means over users."""
+        write_json(self.path / "metrics.json", metrics)
+
+    def write_per_user(self, frame: pd.DataFrame) -> None:
+        """Write per_user.parquet: one row per test user."""
+        write_parquet(self.path / "per_user.parquet", frame)
+
+    def write_top_items(self, frame: pd.DataFrame) -> None:
+        """Write top_items.parquet: one row per test user and position."""
+        write_parquet(self.path / "top_items.parquet", frame)
+
+    def write_weights(self, save: Callable[[Path], None]) -> None:
+        """Write the weights of the best epoch; `save` writes them to the path that it gets."""
+        with atomic_write(self.weights_path) as part:
+            save(part)
+
+    def finish(self, *, identity: Identity | None = None, **details: Any) -> None:
+        """Mark the model as finished, with its identity and the sha256 of its files."""
+        owner = {"identity": identity.to_json()} if identity else {}
+        self.write_status("finished", **details, **owner, sha256=digest_files(self.path, MODEL_FILES))
+
+    def check_identity(self, expected: Identity) -> None:
+        """Check that these are results of this model and seed, of these settings and data; raises `InputError`.
+
+        Results of earlier versions do not say what they are of.
+        """
+        stored = self.status().get("identity")
+        if stored is not None and (differences := list(expected.differences(stored))):
+            raise InputError(f"{self.path}: {'; '.join(differences)}; put it back, or {TRAIN_AGAIN} {expected.model!r}")
+
+    def verify(self, names: Iterable[str] = MODEL_FILES) -> list[str]:
+        """Check that files of a finished model are as they were written; returns the optional ones that are missing.
+
+        Raises `InputError` if another file is missing, or any was changed.
+        """
+        pinned = self.status().get("sha256", {})
+        missing = []
+        for name in names:
+            if name in pinned:
+                if name in OPTIONAL_FILES and not os.path.lexists(self.path / name):
+                    missing.append(name)
+                else:
+                    self.verified(name)
+        return missing
+
+    def read_metrics(self) -> Json:
+        """Read metrics.json of a finished model."""
+        path, data = self._read("metrics.json")
+        return check_json(path, "metrics", parse_json(path, data))
+
+    def read_per_user(self) -> pd.DataFrame:
+        """Read per_user.parquet of a finished model."""
+        path, data = self._read("per_user.parquet")
+        return check_table(path, parse_parquet(path, data))
+
+    def read_top_items(self) -> pd.DataFrame:
+        """Read top_items.parquet of a finished model."""
+        path, data = self._read("top_items.parquet")
+        frame = check_table(path, parse_parquet(path, data))
+        if len(frame) and not 1 <= frame["position"].min() <= frame["position"].max() <= _max_rows(frame["user"]):
+            raise InputError(f"{path}: is damaged: positions must count from 1 for every user")
+        return frame
+
+    def read_history(self) -> pd.DataFrame:
+        """Read history.csv of a finished model; no rows for a counting model."""
+        path, data = self._read("history.csv")
+        return check_table(path, parse_csv(path, data))
+
+    def verified(self, name: str) -> Path:
+        """Return the path of a file of a finished model, after checking its sha256."""
+        path = self._existing(name)
+        self._check_digest(name, digest_file(path))
+        return path
+
+    def _read(self, name: str) -> tuple[Path, bytes]:
+        """Return path and content of a file of a finished model, after checking the content's sha256."""
+        path = self._existing(name)
+        data = read_regular(path)
+        self._check_digest(name, hashlib.sha256(data).hexdigest())
+        return path, data
+
+    def _existing(self, name: str) -> Path:
+        path = self.path / name
+        refuse_link(path.parent)
+        if not os.path.lexists(path):
+            raise InputError(f"{path}: is missing; {TRAIN_AGAIN}")
+        return path
+
+    def _check_digest(self, name: str, received: str) -> None:
+        if self.status().get("sha256", {}).get(name) != received:
+            raise InputError(f"{self.path / name}: was changed after the run; {TRAIN_AGAIN}")
+
+
+def digest_files(folder: Path, names: Iterable[str]) -> Json:
+    """Return the sha256 of the files that exist, by name."""
+    return {name: digest_file(folder / name) for name in names if (folder / name).exists()}
+
+
+def _max_rows(users: pd.Series) -> int:
+    return int(users.value_counts().max())
