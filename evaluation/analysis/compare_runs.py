@@ -18,9 +18,10 @@ from evaluation.analysis.published import Verdict, compare_with_published, publi
 from evaluation.analysis.time_to_quality import time_table
 from evaluation.analysis.unrounded import comparison_csv, comparison_json
 from evaluation.cli import DONE, FAILED
+from evaluation.results.imported import import_results
 from evaluation.results.load import LoadedRuns, load_runs
 from evaluation.results.store import RunFolder, encode_name
-from evaluation.results.trec import export_results, import_results
+from evaluation.results.trec import export_results
 from evaluation.table import Table
 from evaluation.table_formats import RENDERERS, as_csv, as_json
 

@@ -21,7 +21,7 @@ from evaluation.analysis.significance import (
     detectable_difference,
 )
 from evaluation.analysis.variance import VarianceComponents
-from evaluation.results.load import LoadedRuns, ModelResults, Origin
+from evaluation.results.load import Caveat, LoadedRuns, ModelResults, Origin
 
 ALPHA = 0.05
 
@@ -89,6 +89,7 @@ class Row:
         cells: by metric.
         seconds_to_best: mean over seeds; `None` for imported results.
         origin: where the results come from.
+        caveats: what tables must say about the values.
     """
 
     name: str
@@ -96,6 +97,13 @@ class Row:
     cells: dict[str, Cell]
     seconds_to_best: float | None
     origin: Origin
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name of the model with the marks of its caveats, the first column of the table."""
+        marks = ", ".join(caveat.mark for caveat in self.caveats)
+        return f"{self.name} ({marks})" if marks else self.name
 
 
 @dataclass(frozen=True)
@@ -194,7 +202,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
 
     def row(model: ModelResults) -> Row:
         cells = {name: cell(model, name) for name in runs.metrics}
-        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin)
+        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin, model.caveats)
 
     rows = [row(model) for model in models]
     caveat = caveat_of_test(rules.test, rules.alpha, family_size, rules.correction) if tests else None

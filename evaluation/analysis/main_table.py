@@ -34,8 +34,12 @@ def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = Tr
     members = [entry for comparison in comparisons for entry in comparison.groups.items()]
     group_of = {name: group for group, models in members for name in models}
 
+    labels = {row.name: row.label for comparison in comparisons for row in comparison.rows}
+
     def rows(names: list[str]) -> list[TableRow]:
-        return [[name, *(entry for part in parts for entry in part.model_entries(name))] for name in names]
+        return [
+            [labels.get(name, name), *(entry for part in parts for entry in part.model_entries(name))] for name in names
+        ]
 
     quoted_rows: list[TableRow] = [
         [f"{name} (quoted)", *(entry for part in parts for entry in part.quoted_entries(name))] for name in quoted
@@ -113,7 +117,13 @@ def caption(comparison: Comparison) -> str:
             f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
             f"{family_text(comparison)})"
         )
-    return "; ".join([*sentences, *training_sentences(comparison)]) + "."
+    return "; ".join([*sentences, *training_sentences(comparison), *caveat_sentences(comparison)]) + "."
+
+
+def caveat_sentences(comparison: Comparison) -> list[str]:
+    """Return what readers must know about the values of single models."""
+    rows = [row for row in comparison.rows if row.caveats]
+    return [f"{row.name}: {', '.join(caveat.sentence for caveat in row.caveats)}" for row in rows]
 
 
 def family_text(comparison: Comparison) -> str:

@@ -56,6 +56,7 @@ def comparison_json(comparison: Comparison) -> Json:
             "seeds": list(row.seeds),
             "seconds_to_best": row.seconds_to_best,
             "origin": row.origin,
+            "caveats": [caveat.sentence for caveat in row.caveats],
             "metrics": {metric: cell_json(cell) for metric, cell in row.cells.items()},
         }
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from aprec_like.errors import InputError
 
 MAX_NAME_BYTES = 200
-DATASET_FILES = ("cases.parquet", "items.parquet")
+DATASET_FILES = ("cases.parquet", "items.parquet", "histories.parquet")
 """Files with their sha256 in dataset.json."""
 RESERVED_NAMES = {
     "recipe.py", "recipe.json", "dataset.json", "environment.json", *DATASET_FILES, "table.md", "table.tex",

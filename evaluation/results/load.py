@@ -24,6 +24,19 @@ SMALL_FILES = tuple(name for name in MODEL_FILES if name not in (*OPTIONAL_FILES
 """Files of a model that are verified although a table does not need them; per_user.parquet is when it is read."""
 
 
+@dataclass(frozen=True)
+class Caveat:
+    """What a reader must know about a model's values.
+
+    Args:
+        mark: a few words beside the model's name in a table.
+        sentence: the fact in full, for the caption; the name of the model precedes it.
+    """
+
+    mark: str
+    sentence: str
+
+
 @dataclass(frozen=True, eq=False)
 class ModelResults:
     """The per-user values of one model.
@@ -36,6 +49,7 @@ class ModelResults:
         settings: the model's entry in recipe.json; empty for imported results.
         folders: results folders, one per seed; empty for imported results.
         is_oracle: True for the best possible ranking of simulated data.
+        caveats: what tables must say about the values.
     """
 
     name: str
@@ -45,6 +59,7 @@ class ModelResults:
     settings: Json = field(default_factory=dict)
     folders: tuple[ModelFolder, ...] = ()
     is_oracle: bool = False
+    caveats: tuple[Caveat, ...] = ()
 
     @property
     def is_counting(self) -> bool:

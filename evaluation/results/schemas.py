@@ -217,6 +217,7 @@ TABLES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "top_items.parquet": (("user", "item"), ("position", "score")),
     "cases.parquet": (("user",), ("history_length", "target_count")),
     "items.parquet": (("item",), ("count",)),
+    "histories.parquet": ((), ("case", "item")),
     "history.csv": ((), ("epoch", "validation", "seconds")),
 }
 """Columns of ids and columns of numbers that a table must have, by file name."""

@@ -2,7 +2,7 @@
 
 Writes are atomic, so that readers and restarts never see partial files. Reads are verified: JSON files hold their kind
 and a checksum, status.json the identity of a finished model and the sha256 of its files, dataset.json the sha256 of
-cases and items, recipe.json that of recipe.py. Links are refused: a write could go through them.
+cases, items and histories, recipe.json that of recipe.py. Links are refused: a write could go through them.
 """
 
 from __future__ import annotations
@@ -131,6 +131,24 @@ class RunFolder:
     def read_items(self) -> pd.DataFrame:
         """Read items.parquet."""
         return self._read_verified("items.parquet")
+
+    def write_histories(self, frame: pd.DataFrame) -> None:
+        """Write histories.parquet: the known items of every test user, oldest first, as rows of cases and items."""
+        write_parquet(self.path / "histories.parquet", frame)
+
+    def read_histories(self) -> pd.DataFrame:
+        """Read histories.parquet."""
+        return self._read_verified("histories.parquet")
+
+    @property
+    def has_items(self) -> bool:
+        """Whether the folder has the catalogue, which published folders may leave out."""
+        return (self.path / "items.parquet").exists()
+
+    @property
+    def has_histories(self) -> bool:
+        """Whether the folder has the histories, which older and published folders lack."""
+        return (self.path / "histories.parquet").exists()
 
     def _read_verified(self, name: str) -> pd.DataFrame:
         path = self.path / name

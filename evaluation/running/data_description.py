@@ -1,4 +1,4 @@
-"""The description of a run's data: contents of dataset.json, cases.parquet and items.parquet."""
+"""The description of a run's data: contents of dataset.json, cases, items and histories.parquet."""
 
 from __future__ import annotations
 
@@ -61,3 +61,9 @@ def describe_items(split: Split) -> pd.DataFrame:
     """Return one row per item of the catalogue: id, number of known interactions, columns of the dataset."""
     known = split.test.known
     return pd.DataFrame({"item": known.item_ids, "count": known.item_counts(), **known.item_columns})
+
+
+def describe_histories(split: Split) -> pd.DataFrame:
+    """Return one row per known interaction of a test user, oldest first: its row in cases, its item's row in items."""
+    histories = split.test.histories()
+    return pd.DataFrame({"case": histories.rows.astype(np.int32), "item": histories.items.astype(np.int32)})

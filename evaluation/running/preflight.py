@@ -23,7 +23,7 @@ from aprec_like.types import Json
 from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.identity import SHARED_SETTINGS, identify
 from evaluation.results.store import ModelFolder, RunFolder, check_names
-from evaluation.running.data_description import describe_cases, describe_data, describe_items
+from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
 
 TENSORFLOW_BYTES = 1 << 30
@@ -99,6 +99,7 @@ def prepare(
     run.write_recipe(source, settings)
     run.write_cases(describe_cases(data.split))
     run.write_items(describe_items(data.split))
+    run.write_histories(describe_histories(data.split))
     run.write_dataset(data.description)
     run.write_environment(describe_environment())
     return pending
