@@ -3,6 +3,8 @@
 Users visit the same places again, so the places of the history are ranked as well. Softmax over all places and BERT4Rec
 are infeasible, as in the paper. steam_gsasrec.py explains the two learning rates.
 
+As in the paper, Popularity and MF-BPR also learn the 512 validation targets (`fit_on="mixed"`).
+
 Run:       python -m evaluation.run recipes/gowalla_gsasrec.py
 Expected:  NDCG@10 gSASRec 0.1616, SASRec 0.1097, MF-BPR 0.0170, Popularity 0.0041 (the paper)
 Duration:  not measured; needs a GPU with memory for 326 million parameters (the paper reports 145 and 191 minutes)
@@ -32,6 +34,7 @@ published = {
 
 recipe = Recipe(
     dataset=Gowalla(),
+    fit_on="mixed",
     models={
         "Popularity": Popularity(),
         "MF-BPR": MFBPR(embedding_dim=128, epochs=20),

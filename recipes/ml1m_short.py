@@ -20,6 +20,6 @@ recipe = Recipe(
         "Popularity": Popularity(),
         "SASRec-Softmax": Trained(SASRec(**architecture), Softmax(), training),
         "gSASRec": gSASRec(training, num_negatives=256, calibration=0.75, prior_start=True, **architecture),
-        "gSASRec-from-zero": gSASRec(training, num_negatives=256, calibration=0.75, **architecture),
+        "gSASRec-from-zero": gSASRec(training, num_negatives=256, calibration=0.75, prior_start=False, **architecture),
     },
 )

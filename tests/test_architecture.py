@@ -26,6 +26,7 @@ LEVELS = (
     ("aprec_like: recipe_classes", "aprec_like/recipe"),
     ("evaluation: cli table table_formats",),
     ("evaluation/results",),
+    ("evaluation/caveats",),
     ("evaluation/analysis",),
     ("evaluation/figures",),
     ("evaluation/page",),

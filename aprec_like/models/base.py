@@ -42,7 +42,7 @@ class CountingModel(ABC):
 
     @abstractmethod
     def fit(self, known: Interactions) -> Scorer:
-        """Fit to `known`, the interactions before the test targets."""
+        """Fit to `known`, the interactions that the recipe's models learn from."""
 
 
 class Network(keras.Model):

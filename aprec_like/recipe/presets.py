@@ -29,10 +29,10 @@ def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, l
     """Return matrix factorisation with the BPR loss as in the gSASRec paper (LightFM's defaults).
 
     The optimiser is Adagrad. Negatives are sampled by popularity in training, excluding the items of the user. There is
-    no validation: the model trains on everything but the test targets. LightFM updates after every interaction, with an
-    initial accumulator of 1; the mean over a batch makes gradients `batch_size` times smaller, so the initial
-    accumulator is 1 / batch_size^2 here. As in LightFM, repeated interactions of a user with an item are one training
-    example, but each of them counts for the popularity of the item.
+    no validation; in recipes with `fit_on="mixed"` the model learns validation targets too. LightFM updates after every
+    interaction, with an initial accumulator of 1; the mean over a batch makes gradients `batch_size` times smaller, so
+    the initial accumulator is 1 / batch_size^2 here. As in LightFM, repeated interactions of a user with an item are
+    one training example, but each of them counts for the popularity of the item.
     """
     training = Training(
         batch_size=batch_size,

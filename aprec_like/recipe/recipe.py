@@ -14,7 +14,7 @@ from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
 from aprec_like.settings import check_type
-from aprec_like.splits import AsGiven, LeaveOneOut, SplitRule
+from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
 
 MetricTable = Mapping[str, Mapping[str, float]]
@@ -75,6 +75,8 @@ class Recipe:
         models: models by the name that the table shows.
         filters: filters of the interactions, applied in this order.
         split: rule that splits the interactions into training, validation and test.
+        fit_on: interactions that all models learn from: "train", "train+validation", or "mixed" as in the gSASRec
+            paper, where only networks leave out the validation part (see `FitOn`).
         evaluation: settings of the evaluation.
         groups: names of models that the table shows together, by name of the group; models without a group come first.
         seeds: training seeds; every model is trained once per seed.
@@ -102,6 +104,7 @@ class Recipe:
     models: Mapping[str, Trained | CountingModel]
     filters: tuple[Filter, ...] = ()
     split: SplitRule = field(default_factory=LeaveOneOut)
+    fit_on: FitOn = "train"
     evaluation: Evaluation = field(default_factory=Evaluation)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
@@ -133,6 +136,8 @@ class Recipe:
         check_type("Recipe", "dataset", self.dataset, Dataset)
         check_type("Recipe", "split", self.split, SplitRule)
         check_type("Recipe", "evaluation", self.evaluation, Evaluation)
+        if self.fit_on not in FIT_ON:
+            raise ValueError(f"Recipe needs fit_on to be one of {', '.join(FIT_ON)}. Received: {self.fit_on!r}")
         for each in self.filters:
             check_type("Recipe", "filters", each, Filter)
         if self.filters and isinstance(self.split, AsGiven):

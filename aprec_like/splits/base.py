@@ -39,8 +39,8 @@ class HeldOut:
 class Split:
     """Training interactions, validation cases that choose the best epoch, and test cases that are reported.
 
-    `test.known` includes the validation targets: test users are ranked with everything before their test target, and
-    models without validation learn from it.
+    `test.known` includes the validation part: test users are ranked with everything before their test target. Whether
+    models learn from it too is a setting of the recipe (`fit_on`).
     """
 
     train: Interactions

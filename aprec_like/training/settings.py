@@ -53,7 +53,8 @@ class Training:
             trains for `max_epochs` without validation and keeps the last weights.
         optimizer: settings of the optimiser.
         with_replacement: sample the users of every batch with replacement, as the original SASRec does.
-        learns_validation_targets: train on everything but the test targets, for models that need no validation.
+        learns_validation_targets: train on everything but the test targets, for models that need no validation. In a
+            recipe it counts with `fit_on="mixed"` only: otherwise all models learn from the same interactions.
         jit_compile: compile the step with XLA.
         mixed_precision: compute states in bfloat16; weights, logits, losses and moments stay in float32. For GPUs.
     """

@@ -21,6 +21,7 @@ from evaluation.analysis.significance import (
     detectable_difference,
 )
 from evaluation.analysis.variance import VarianceComponents
+from evaluation.caveats.learning_data import learning_data_sentence
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults, Origin
 
 ALPHA = 0.05
@@ -126,6 +127,7 @@ class Comparison:
         exclude_seen: whether seen items are left out of the rankings.
         num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
         groups: names of models by group; a table separates groups by rules.
+        data_sentences: what the caption says about the data: what models learned from.
     """
 
     run: str
@@ -141,6 +143,7 @@ class Comparison:
     exclude_seen: bool
     num_candidates: int | None
     groups: dict[str, list[str]]
+    data_sentences: tuple[str, ...] = ()
 
     @property
     def published_metrics(self) -> tuple[str, ...]:
@@ -220,7 +223,13 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         exclude_seen=runs.settings["evaluation"]["exclude_seen"],
         num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
         groups=runs.settings.get("groups", {}),
+        data_sentences=_data_sentences(runs),
     )
+
+
+def _data_sentences(runs: LoadedRuns) -> tuple[str, ...]:
+    sentences = [learning_data_sentence(runs.tested_models, runs.dataset)]
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 Key = tuple[str, str]

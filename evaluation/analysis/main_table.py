@@ -105,6 +105,7 @@ def caption(comparison: Comparison) -> str:
     sentences = [
         f"Means over {comparison.num_users:,} users; the whole catalogue is ranked, seen items "
         + ("excluded" if comparison.exclude_seen else "included"),
+        *comparison.data_sentences,
         "best in bold, second underlined",
     ]
     if comparison.num_candidates:

@@ -73,6 +73,9 @@ def identify(recipe: Json, dataset: Json, model: str, seed: int) -> Identity:
     evaluation: Mapping[str, object] = recipe["evaluation"]
     shared["evaluation"] = {name: value for name, value in evaluation.items() if name not in NOT_RANKING}
     settings = {**shared, "model": recipe["models"].get(model)}
+    is_learned = learns_validation(settings["model"] or {}, recipe.get("fit_on", "mixed"))
+    if is_learned != learns_validation(settings["model"] or {}, "mixed"):
+        settings["learns_validation"] = is_learned  # otherwise digests are those of earlier versions
     text = json.dumps(settings, sort_keys=True)
     return Identity(
         run=recipe["run"],
@@ -82,6 +85,14 @@ def identify(recipe: Json, dataset: Json, model: str, seed: int) -> Identity:
         data=dataset["sha256"],
         split=dataset.get("split", {}).get("digest", "none"),
     )
+
+
+def learns_validation(model: Json, fit_on: str) -> bool:
+    """Return whether a model with these settings in recipe.json learns from the validation part too."""
+    if fit_on != "mixed":
+        return fit_on == "train+validation"
+    is_trained = model.get("class", "Trained") == "Trained"
+    return not is_trained or bool((model.get("training") or {}).get("learns_validation_targets"))
 
 
 def check_unchanged_settings(recipe: Json, stored: Json, model: str, source: object) -> None:
@@ -94,6 +105,8 @@ def check_unchanged_settings(recipe: Json, stored: Json, model: str, source: obj
         source: the recipe file, for the error.
     """
     changed = [name for name in SHARED_SETTINGS if recipe.get(name) != stored.get(name)]
+    if recipe.get("fit_on") != stored.get("fit_on"):
+        changed.append("fit_on")
     if recipe["models"].get(model) is None or recipe["models"][model] != stored["models"].get(model):
         changed.append(f"models[{model!r}]")
     if changed:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
-from evaluation.results.identity import identify
+from evaluation.results.identity import identify, learns_validation
 from evaluation.results.schemas import is_numeric
 from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
 
@@ -50,6 +50,7 @@ class ModelResults:
         folders: results folders, one per seed; empty for imported results.
         is_oracle: True for the best possible ranking of simulated data.
         caveats: what tables must say about the values.
+        learns_validation: whether the model learned from the validation part too; `None` if it is not known.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ModelResults:
     folders: tuple[ModelFolder, ...] = ()
     is_oracle: bool = False
     caveats: tuple[Caveat, ...] = ()
+    learns_validation: bool | None = None
 
     @property
     def is_counting(self) -> bool:
@@ -104,6 +106,11 @@ class LoadedRuns:
     settings: Json
     remarks: list[str]
     folders: tuple[RunFolder, ...]
+
+    @property
+    def dataset(self) -> Json:
+        """The first run's dataset.json; empty if the run has none."""
+        return self.folders[0].read_dataset() if self.folders[0].has_dataset else {}
 
     @property
     def tested_models(self) -> list[ModelResults]:
@@ -231,7 +238,9 @@ def _load_models(
             finished[seed] = folder
             frames.append(frame)
         if finished:
-            models.append(_model_results(name, finished, frames, settings["models"].get(name, {}), metrics))
+            results = _model_results(name, finished, frames, settings["models"].get(name, {}), metrics)
+            is_learned = learns_validation(results.settings, settings.get("fit_on", "mixed"))
+            models.append(replace(results, learns_validation=None if results.is_oracle else is_learned))
     return models, remarks, cases
 
 

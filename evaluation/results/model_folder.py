@@ -58,6 +58,11 @@ class ModelFolder:
         """Folder of checkpoints."""
         return self.weights_path.parent
 
+    @property
+    def refit_path(self) -> Path:
+        """Folder of the checkpoints of a second training, which learns the validation part too."""
+        return self.checkpoint_path / "refit"
+
     def status(self) -> Json:
         """Read status.json, verified; the state is `none` if the model was never started."""
         path = self.path / "status.json"

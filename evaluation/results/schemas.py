@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError
+from aprec_like.splits import FIT_ON
 from aprec_like.types import Json
 
 Check = Callable[[Any, str], None]
@@ -136,6 +137,10 @@ def _state(value: Any, place: str) -> None:
     _expect(value in STATES, place, f"one of {', '.join(STATES)}", value)
 
 
+def _fit_on(value: Any, place: str) -> None:
+    _expect(value in FIT_ON, place, f"one of {', '.join(FIT_ON)}", value)
+
+
 SCHEMAS: Mapping[str, Check] = {
     "recipe": fields(
         {
@@ -156,6 +161,7 @@ SCHEMAS: Mapping[str, Check] = {
             "dataset": settings,
             "filters": list_of(settings),
             "split": settings,
+            "fit_on": _fit_on,
             "groups": mapping(name, list_of(name)),
             "seeds": list_of(count),
             "published": METRIC_VALUES,
@@ -176,6 +182,7 @@ SCHEMAS: Mapping[str, Check] = {
             "dataset": settings,
             "filters": list_of(settings),
             "notes": list_of(text),
+            "validation_interactions": count,
             "tied_share": or_none(number),
             "files": mapping(name, digest),
         },
@@ -193,6 +200,7 @@ SCHEMAS: Mapping[str, Check] = {
             "best_validation": or_none(number),
             "epochs": count,
             "stopped_by": text,
+            "refit_seconds": number,
             "peak_memory_gib": number,
             "devices": list_of(text),
         },

@@ -11,6 +11,7 @@ from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.recipe_classes import recipe_classes
 from aprec_like.settings import restore
+from aprec_like.splits import counted_interactions
 from evaluation.results.identity import identify
 from evaluation.results.load_split import load_split
 from evaluation.results.store import WEIGHTS, RunFolder, check_is_finished
@@ -48,10 +49,10 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
         return NetworkScorer(_load_network(model, len(items), bool(settings.get("prior_start")), weights))
     model = restore(settings, recipe_classes())
     if isinstance(model, Popularity):
-        return PopularityScorer(items["count"].to_numpy())
+        return PopularityScorer(items["train_count" if run.fit_on() == "train" else "count"].to_numpy())
     if not isinstance(model, CountingModel):
         raise InputError(f"{run.path}: {name} is neither a network nor a counting model")
-    return model.fit(load_split(run, data_dir).test.known)
+    return model.fit(counted_interactions(load_split(run, data_dir), run.fit_on()))
 
 
 def _load_network(model: NeuralModel, num_items: int, prior_start: bool, weights: Path) -> models.Network:

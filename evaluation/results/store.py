@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote
 
 import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.files import read_regular, refuse_link
+from aprec_like.splits import FitOn
 from aprec_like.types import Json
 from evaluation.results.files import (
     digest_file,
@@ -85,6 +87,10 @@ class RunFolder:
             raise InputError(f"{self.path}: is not a results folder (it has no recipe.json)")
         return check_json(path, "recipe", read_sealed_json(path, "recipe"))
 
+    def fit_on(self) -> FitOn:
+        """Return which interactions the models learned from; recipes of earlier versions were `mixed`."""
+        return cast(FitOn, self.read_recipe().get("fit_on", "mixed"))
+
     def write_recipe(self, source: bytes, settings: Json) -> None:
         """Write recipe.py, the recipe's source, and recipe.json, its settings."""
         write_bytes(self.path / "recipe.py", source)
@@ -105,6 +111,11 @@ class RunFolder:
             for name in DATASET_FILES:
                 if os.path.lexists(self.path / name):
                     self._read_verified(name)
+
+    @property
+    def has_dataset(self) -> bool:
+        """Whether the folder has a dataset.json."""
+        return (self.path / "dataset.json").exists()
 
     def read_dataset(self) -> Json:
         """Read dataset.json: sizes and digests of the data."""

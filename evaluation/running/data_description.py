@@ -26,6 +26,7 @@ def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> J
         "users": interactions.num_users,
         "items": interactions.num_items,
         "interactions": interactions.num_interactions,
+        "validation_interactions": split.test.known.num_interactions - split.train.num_interactions,
         "sha256": interactions.digest(),
         "tied_share": interactions.tied_share(),
         "split": {
@@ -58,9 +59,10 @@ def describe_cases(split: Split) -> pd.DataFrame:
 
 
 def describe_items(split: Split) -> pd.DataFrame:
-    """Return one row per item of the catalogue: id, number of known interactions, columns of the dataset."""
+    """Return one row per item: id, numbers of interactions before the test and in training, columns of the dataset."""
     known = split.test.known
-    return pd.DataFrame({"item": known.item_ids, "count": known.item_counts(), **known.item_columns})
+    counts = {"count": known.item_counts(), "train_count": split.train.item_counts()}
+    return pd.DataFrame({"item": known.item_ids, **counts, **known.item_columns})
 
 
 def describe_histories(split: Split) -> pd.DataFrame:

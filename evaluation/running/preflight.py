@@ -21,7 +21,7 @@ from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.results.environment import describe_environment, total_memory
-from evaluation.results.identity import SHARED_SETTINGS, identify
+from evaluation.results.identity import SHARED_SETTINGS, identify, learns_validation
 from evaluation.results.store import ModelFolder, RunFolder, check_names
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
@@ -177,9 +177,19 @@ def _check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[st
     models: Json = stored["models"]
     for name in sorted(kept & set(settings["models"])):
         _check_equal(run, f"models[{name!r}]", models.get(name), settings["models"][name])
+        _check_learned_data(run, name, models[name], stored.get("fit_on", "mixed"), settings["fit_on"])
     if (stored_data.get("sha256"), stored_data.get("split")) != (dataset["sha256"], dataset["split"]):
         raise InputError(f"{run.path}: has results on different data; --fresh trains again, --results DIR keeps both")
     return stored
+
+
+def _check_learned_data(run: RunFolder, name: str, model: Json, old: str, new: str) -> None:
+    """Check that a model learned from the interactions that the recipe's `fit_on` names."""
+    if learns_validation(model, old) != learns_validation(model, new):
+        raise InputError(
+            f"{run.path}: {name} was trained with fit_on={old!r}, and the recipe has fit_on={new!r}; --fresh trains "
+            f"again, --results DIR keeps both"
+        )
 
 
 def _check_equal(run: RunFolder, name: str, old: object, new: object) -> None:

@@ -15,12 +15,12 @@ from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Trained, load_recipe
 from aprec_like.settings import describe
-from aprec_like.training.checkpoints import remove_checkpoints
 from evaluation.cli import DONE, FAILED
 from evaluation.results.identity import ChangedDuringRunError, check_unchanged_settings, identify
 from evaluation.results.store import RunFolder
+from evaluation.running.fit_model import ModelRun, remove_states
 from evaluation.running.plan import memory_savers
-from evaluation.running.run_model import ModelRun, run_model
+from evaluation.running.run_model import run_model
 from evaluation.running.signals import StopFlag
 from evaluation.running.smoke import shrink
 
@@ -59,7 +59,7 @@ def _run_and_record(run: ModelRun, stop: StopFlag) -> int:
         except Exception as error:  # a failing model must not stop the others; its log has the traceback
             display.log.write(traceback.format_exc())
             if isinstance(error, NotFiniteError):
-                remove_checkpoints(folder.checkpoint_path)  # a resumed training would fail again
+                remove_states(folder)  # a resumed training would fail again
             reason = failure_reason(error, run.model)
             folder.write_status("failed", reason=reason)
             display.print_line(f"failed: {reason}")

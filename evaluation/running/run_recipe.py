@@ -15,13 +15,13 @@ from aprec_like.errors import InputError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, Trained, load_recipe
-from aprec_like.training.checkpoints import remove_checkpoints
 from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
 from evaluation.analysis.unrounded import table_files
 from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT, Interrupted
 from evaluation.results.load import load_runs
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
+from evaluation.running.fit_model import remove_states
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import describe_plan, memory_savers
 from evaluation.running.preflight import Job, load_data, prepare
@@ -116,7 +116,7 @@ def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[J
 
 
 def _report_finished(name: str, seed: int, folder: ModelFolder) -> None:
-    remove_checkpoints(folder.checkpoint_path)  # left by a worker that was killed at the very end
+    remove_states(folder)  # left by a worker that was killed at the very end
     print(f"{name}, seed {seed}: finished on {folder.status()['at'][:10]}; --fresh trains again", file=sys.stderr)
 
 

@@ -51,7 +51,7 @@ def made(tmp_path_factory):
     run.write_items(describe_items(split).assign(title=TITLES))
     run.write_dataset(describe_data(recipe, interactions, split))
     prepare_devices()
-    scorers = {name: model.fit(split.test.known) for name, model in MODELS.items() if not isinstance(model, Trained)}
+    scorers = {name: model.fit(split.train) for name, model in MODELS.items() if not isinstance(model, Trained)}
     for name, model in MODELS.items():
         if isinstance(model, Trained):
             logit_bias = -1.5 if model.prior_start else None

@@ -15,6 +15,7 @@ from aprec_like.recipe import Evaluation, Recipe
         ({"seeds": (2**32,)}, "distinct seeds from 0 to"),
         ({"published": {"Other": {"NDCG@10": 0.1}}}, "belong in literature. Received: Other"),
         ({"evaluation": Evaluation}, "evaluation"),
+        ({"fit_on": "everything"}, "fit_on to be one of train, train.validation, mixed. Received: 'everything'"),
         ({"groups": {"a": ("Other",)}}, "groups of its models"),
         ({"groups": {"a": ("Popularity",), "b": ("Popularity",)}}, "each in at most one group"),
     ],

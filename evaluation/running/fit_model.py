@@ -1,0 +1,147 @@
+"""Fits one model of a recipe: counts, or trains a network, on the interactions that the recipe names (`fit_on`)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from aprec_like.errors import StoppedError
+from aprec_like.files import remove_folder
+from aprec_like.interactions import Interactions
+from aprec_like.models import CountingModel, Scorer
+from aprec_like.recipe import Recipe, Trained
+from aprec_like.recipe.fitting import refitting, validated_training
+from aprec_like.settings import describe
+from aprec_like.splits import Split, counted_interactions
+from aprec_like.training import TrainingControl, TrainingOutcome, train
+from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints
+from aprec_like.training.state import EpochRecord
+from aprec_like.types import Json
+from evaluation.results.identity import Identity
+from evaluation.results.store import ModelFolder
+from evaluation.running.progress import Display
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """One model and seed of a recipe to run.
+
+    Args:
+        recipe: the recipe.
+        name: name of the model in the recipe.
+        seed: training seed.
+        data_dir: folder of data files.
+        folder: results folder of the model.
+        time_limit: seconds of training, over all restarts.
+        identity: what the results must be of; other data are refused. `None` for results without an identity.
+    """
+
+    recipe: Recipe
+    name: str
+    seed: int
+    data_dir: Path
+    folder: ModelFolder
+    time_limit: float = math.inf
+    identity: Identity | None = None
+
+    @property
+    def model(self) -> Trained | CountingModel:
+        """Settings of the model."""
+        return self.recipe.models[self.name]
+
+    def make_display(self) -> Display:
+        """Return a progress display for this model."""
+        title = self.name if len(self.recipe.seeds) == 1 else f"{self.name}, seed {self.seed}"
+        if not isinstance(self.model, Trained):
+            return Display(title, self.folder.log_path, "", 1, self.time_limit)
+        training = self.model.training
+        metric = str(training.early_stopping.metric) if training.early_stopping else ""
+        return Display(title, self.folder.log_path, metric, training.max_epochs, self.time_limit)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A trained or counted model.
+
+    Args:
+        scorer: scores the catalogue for any history.
+        status: entries of status.json about the training.
+        history: one record per epoch of the training with validation; empty for counting models.
+        seconds_before: seconds of training in earlier processes.
+    """
+
+    scorer: Scorer
+    status: Json
+    history: list[EpochRecord] = field(default_factory=list)
+    seconds_before: float = 0.0
+
+
+def fit_model(
+    run: ModelRun, interactions: Interactions, split: Split, display: Display, is_stopping: Callable[[], bool]
+) -> FittedModel:
+    """Fit a counting model, or train a network and, if the recipe says so, train it again with the validation part."""
+    stop_if_requested(is_stopping)
+    started, fit_on = time.monotonic(), run.recipe.fit_on
+    if isinstance(run.model, CountingModel):
+        scorer = run.model.fit(counted_interactions(split, fit_on))
+        return FittedModel(scorer, {"seconds_to_best": time.monotonic() - started})
+    control = TrainingControl(
+        time_limit=run.time_limit, is_stopping=is_stopping, on_step=display.on_step, on_epoch=display.on_epoch
+    )
+    first = validated_training(run.model, fit_on)
+    outcome = _train(run, first, interactions, split, display, control, run.folder.checkpoint_path)
+    best, scorer, seconds_before = outcome.best, outcome.scorer, outcome.seconds_before
+    display.print_line(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
+    status = {
+        "seconds_to_best": best.seconds,
+        "best_epoch": best.epoch,
+        "best_validation": best.validation,
+        "epochs": len(outcome.history),
+        "stopped_by": outcome.stopped_by,
+    }
+    if second := refitting(run.model, fit_on, best.epoch):
+        display.print_line(f"trains again for {best.epoch} epochs, now with the validation part")
+        display.max_epochs = best.epoch
+        unlimited = replace(control, time_limit=math.inf)
+        refit = _train(run, second, interactions, split, display, unlimited, run.folder.refit_path)
+        status["refit_seconds"] = refit.history[-1].seconds
+        scorer, seconds_before = refit.scorer, seconds_before + refit.seconds_before
+    run.folder.write_weights(scorer.network.save_weights)
+    return FittedModel(scorer, status, outcome.history, seconds_before)
+
+
+def _train(
+    run: ModelRun,
+    trained: Trained,
+    interactions: Interactions,
+    split: Split,
+    display: Display,
+    control: TrainingControl,
+    checkpoint_path: Path,
+) -> TrainingOutcome:
+    """Train with checkpoints in a folder."""
+    exclude_seen = run.recipe.evaluation.exclude_seen
+    fingerprint = {
+        "model": describe(trained),
+        "seed": run.seed,
+        "data": interactions.digest(),
+        "split": [describe(run.recipe.split), split.digest()],
+        "exclude_seen": exclude_seen,
+    }
+    control = replace(control, checkpoints=Checkpoints(checkpoint_path, fingerprint, display.print_line))
+    return train(trained, split, seed=run.seed, exclude_seen=exclude_seen, control=control)
+
+
+def remove_states(folder: ModelFolder) -> None:
+    """Remove the states of a model's training, and no other files."""
+    remove_checkpoints(folder.checkpoint_path)
+    remove_folder(folder.refit_path)
+
+
+def stop_if_requested(is_stopping: Callable[[], bool]) -> None:
+    """Raise `StoppedError` if a stop was requested."""
+    if is_stopping():
+        raise StoppedError("before the end")
