@@ -47,7 +47,8 @@ def made(tmp_path_factory):
     interactions = recipe.load(folder)
     split = recipe.split.split(interactions)
     run = RunFolder(folder / "circle")
-    run.write_recipe(b"raise SystemExit('the code of a results folder was run')", describe(recipe))
+    settings = describe(recipe) | {"columns": list(recipe.evaluation.columns)}
+    run.write_recipe(b"raise SystemExit('the code of a results folder was run')", settings)
     run.write_items(describe_items(split).assign(title=TITLES))
     run.write_dataset(describe_data(recipe, interactions, split))
     prepare_devices()
