@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from aprec_like.batches.layouts import Batch
 from aprec_like.errors import NotFiniteError, StoppedError
 from aprec_like.training.checkpoints import Checkpoints, Variables
 from aprec_like.training.settings import Training
 from aprec_like.training.state import EpochRecord, Progress, TrainingState
-from aprec_like.types import Tensor
+from aprec_like.training.step import Steps
 
-Step = Callable[[Batch, Tensor], Tensor]
-"""Function of a batch and the number of the step that does one optimisation step and returns the loss."""
-
-STEPS_BETWEEN_LOSS_READS = 16
-"""Number of steps between copies of the loss to the host, which wait for the device."""
+MAX_STEPS_PER_CALL, SECONDS_PER_CALL = 16, 0.25
+"""Steps of one call, after which the loss is read, which waits for the device: fewer where steps are slow, so that a
+stop or the time limit does not have to wait."""
 
 SECONDS_BETWEEN_SAVES = 180
 """Seconds between saves within an epoch; the state is saved after every epoch as well."""
@@ -39,8 +36,8 @@ class TrainingControl:
         time_limit: seconds of training, over all restarts, after which the current epoch ends with its validation and
             training ends.
         checkpoints: where the state is saved; `None` for a temporary folder and no resuming.
-        is_stopping: called after every step and between chunks of validation users; once it returns True, the state is
-            saved and `StoppedError` raised.
+        is_stopping: called every few steps (at most 16, for about 0.25 s) and between chunks of validation users; once
+            it returns True, the state is saved and `StoppedError` raised.
         on_step: called every few steps.
         on_epoch: called after every epoch.
     """
@@ -70,6 +67,7 @@ class EpochLoop:
         self._started = time.monotonic() - self.state.seconds
         self._saved_at = time.monotonic()
         self._save_seconds = 0.0
+        self._num_steps_in_time = 1
 
     def restore(self, weights: list[Any], optimizer_variables: list[Any]) -> None:
         """Register the variables that checkpoints hold, and restore their saved values, if any."""
@@ -113,22 +111,24 @@ class EpochLoop:
             self.save()
             raise StoppedError(f"in epoch {self.state.epoch}, after step {self.state.step}")
 
-    def run_epoch(self, step: Step, batches: Iterator[Batch], num_steps: int) -> float:
+    def run_epoch(self, steps: Steps, num_steps: int) -> float:
         """Run the remaining steps of the current epoch, or until the time limit; returns the mean loss of the epoch."""
         state = self.state
-        total = tf.constant(state.loss_total, tf.float32)
         while state.step < num_steps:
-            step_number = (state.epoch - 1) * num_steps + state.step
-            total += step(next(batches), tf.constant(step_number, tf.int64))
-            state.step += 1
+            first = (state.epoch - 1) * num_steps + state.step
+            to_report = MAX_STEPS_PER_CALL - state.step % MAX_STEPS_PER_CALL
+            number = min(self._num_steps_in_time, to_report, num_steps - state.step)
+            started = time.monotonic()
+            state.loss_total = float(
+                steps(tf.constant(first, tf.int64), tf.constant(number, tf.int64), tf.constant(state.loss_total))
+            )
+            self._num_steps_in_time = max(1, int(number * SECONDS_PER_CALL / (time.monotonic() - started)))
+            state.step += number
+            if not math.isfinite(state.loss_total):
+                raise NotFiniteError(f"the loss is not finite in epoch {state.epoch}; a smaller learning rate may help")
             is_saving = self.control.is_stopping() or self.is_save_due(SECONDS_BETWEEN_SAVES)
             is_last = state.step == num_steps or self.is_time_over
-            if is_saving or is_last or state.step % STEPS_BETWEEN_LOSS_READS == 0:
-                state.loss_total = float(total)
-                if not math.isfinite(state.loss_total):
-                    raise NotFiniteError(
-                        f"the loss is not finite in epoch {state.epoch}; a smaller learning rate may help"
-                    )
+            if is_saving or is_last or state.step % MAX_STEPS_PER_CALL == 0:
                 mean = state.loss_total / state.step
                 self.control.on_step(Progress(state.epoch, state.step, num_steps, mean, self.seconds, state.best))
             if is_saving:

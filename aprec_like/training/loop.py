@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from aprec_like.batches import make_batches
-from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch
-from aprec_like.gathers import slices_as_gradients
-from aprec_like.models import Network
-from aprec_like.optimizers import LazyAdam
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import Checkpoints
-from aprec_like.training.epoch_loop import EpochLoop, Step, TrainingControl
-from aprec_like.training.objective import Objective, make_objective
+from aprec_like.training.epoch_loop import EpochLoop, TrainingControl
+from aprec_like.training.objective import make_objective
 from aprec_like.training.settings import Trained
 from aprec_like.training.state import EpochRecord
-from aprec_like.types import Tensor
+from aprec_like.training.step import make_step, make_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +74,9 @@ def train(
         is_compiled = trained.is_step_compiled(data)
         step = make_step(network, objective, optimizer, seed, batches.element_spec, is_compiled)
         loop.restore(network.variables, optimizer.variables)
-        batch_iterator, num_steps = iter(batches), trained.num_steps_per_epoch(data)
+        steps, num_steps = make_steps(step, batches), trained.num_steps_per_epoch(data)
         while loop.state.stopped_by is None:
-            loss = loop.run_epoch(step, batch_iterator, num_steps)
+            loss = loop.run_epoch(steps, num_steps)
             validation = None
             if training.early_stopping:
                 rankings = rank(
@@ -96,46 +89,3 @@ def train(
             loop.end_epoch(loss, validation, training)
         loop.restore_best_weights()
     return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before)
-
-
-def make_step(
-    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: AnyBatch, jit_compile: bool = False
-) -> Step:
-    """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
-
-    It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
-    Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
-    `tf.distribute.Strategy.run`.
-    """
-    variables = network.trainable_variables
-    optimizer.build(variables)
-    is_lazy = isinstance(optimizer, LazyAdam)
-
-    def update(batch: Batch, step_number: Tensor) -> Tensor:
-        with tf.GradientTape() as tape, slices_as_gradients() if is_lazy else nullcontext():
-            loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
-        weights = [variable.value for variable in variables]
-        gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        if not is_lazy:
-            # As in the originals, gradients are dense: rows without a gradient still move by their momentum.
-            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
-        optimizer.apply(gradients, variables)
-        return loss
-
-    def compiled(spec: Batch) -> Step:
-        signature = [spec, tf.TensorSpec([], tf.int64)]
-        return tf.function(update, jit_compile=jit_compile, input_signature=signature)
-
-    if not isinstance(batch_spec, PackedBatch):
-        return compiled(batch_spec)
-    packed_step, unpacked_step = compiled(batch_spec.packed), compiled(batch_spec.unpacked)
-
-    @tf.function(input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
-    def step(batch: PackedBatch, step_number: Tensor) -> Tensor:
-        return tf.cond(
-            batch.fits,
-            lambda: packed_step(batch.packed, step_number),
-            lambda: unpacked_step(batch.unpacked, step_number),
-        )
-
-    return step

@@ -1,7 +1,9 @@
 """Kernels of a step compiled by XLA, read from its optimised HLO text: operations, bytes, floating-point operations.
 
-The text is that of XLA's CPU compiler, the only one at hand without a GPU, so kernels are an estimate. A GPU's compiler
-makes one kernel of operations that read the same arrays; that is counted so for the three outputs of Adam alone.
+The text is that of XLA's CPU compiler, the only one at hand without a GPU, so kernels are an estimate. Two differences
+between the compilers are accounted for. A GPU's compiler makes one kernel of operations that read the same arrays; that
+is counted so for the three outputs of Adam alone. The CPU's compiler splits a sum over the last axis into sums of 32
+values and their sum; a GPU has one kernel for both.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ COMPUTATION = re.compile(r"^(ENTRY )?%(\S+) \(.*\{$")
 SHAPE = re.compile(r"\b(pred|[suf]\d+|bf16|c64)\[([\d,]*)\]")
 CALLED = re.compile(r"(?:calls|to_apply|body)=%([\w.-]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
+WINDOW = re.compile(r"window=\{size=([\dx]+)")
 OPERATION = re.compile(r'op_name="([^"]*)"')
 NOT_KERNELS = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all", "partition-id"}
 WIDTHS = {"pred": 1, "bf16": 2, "c64": 8}
@@ -50,6 +53,16 @@ class _Instruction:
     opcode: str
     rest: str
 
+    @property
+    def operation(self) -> str:
+        """Name of TensorFlow's operation that it comes from, else its own."""
+        found = OPERATION.search(self.rest)
+        return found[1] if found else self.name
+
+    @property
+    def operands(self) -> list[str]:
+        return re.findall(r"%([\w.-]+)", self.rest.split("), ")[0])
+
 
 def read_compiled_step(text: str) -> CompiledStep:
     """Read the optimised HLO of a step."""
@@ -70,19 +83,34 @@ def read_compiled_step(text: str) -> CompiledStep:
         return flops.get(computation, 0) + sum(map(total_flops, called.get(computation, [])))
 
     kernels: dict[str, Kernel] = {}
+    keys = _kernel_keys(computations[entry], computations)
     for each in computations[entry]:
         if each.opcode in NOT_KERNELS:
             continue
-        name = OPERATION.search(each.rest)
-        operation = name[1] if name else each.name
-        key = operation if "ApplyAdam" in operation else each.name
-        operands = re.findall(r"%([\w.-]+)", each.rest.split("), ")[0])
-        num_bytes = num_type_bytes(each.type) + sum(num_type_bytes(types.get(operand, "")) for operand in operands)
+        num_bytes = sum(map(num_type_bytes, [each.type, *(types.get(operand, "") for operand in each.operands)]))
         num_flops = _product_flops(each, types) + sum(map(total_flops, CALLED.findall(each.rest)))
-        before = kernels.get(key, Kernel(operation, 0, 0))
-        kernels[key] = Kernel(operation, before.num_bytes + num_bytes, before.num_flops + num_flops)
+        before = kernels.get(keys[each.name], Kernel(each.operation, 0, 0))
+        kernels[keys[each.name]] = Kernel(each.operation, before.num_bytes + num_bytes, before.num_flops + num_flops)
     scatters = [each for body in computations.values() for each in body if each.opcode == "scatter"]
     return CompiledStep(tuple(kernels.values()), sum(each.type.startswith(("f", "bf")) for each in scatters))
+
+
+def _kernel_keys(entry: list[_Instruction], computations: dict[str, list[_Instruction]]) -> dict[str, str]:
+    """Return for each instruction of the entry computation the name of its kernel on a GPU."""
+    reader = {operand: each.name for each in entry for operand in each.operands}
+    keys = {}
+    for each in reversed(entry):
+        bodies = [each, *(inner for name in CALLED.findall(each.rest) for inner in computations.get(name, []))]
+        keys[each.name] = each.operation if "ApplyAdam" in each.operation else each.name
+        if any(map(_is_partial_row_sum, bodies)):
+            keys[each.name] = keys[reader[each.name]]
+    return keys
+
+
+def _is_partial_row_sum(instruction: _Instruction) -> bool:
+    """Return whether an instruction sums parts of the last axis, which another one sums up."""
+    window = WINDOW.search(instruction.rest)
+    return instruction.opcode == "reduce-window" and window is not None and set(window[1].split("x")[:-1]) <= {"1"}
 
 
 def num_type_bytes(text: str) -> int:

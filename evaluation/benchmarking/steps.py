@@ -17,8 +17,8 @@ from aprec_like.interactions import Interactions
 from aprec_like.models import Network
 from aprec_like.recipe import Trained
 from aprec_like.splits import Split
+from aprec_like.training import make_step
 from aprec_like.training.epoch_loop import save_seconds
-from aprec_like.training.loop import make_step
 from aprec_like.training.objective import Objective, make_objective
 from aprec_like.types import Tensor
 from evaluation.benchmarking.naive import make_naive_step, pad_batch

@@ -1,0 +1,89 @@
+"""The training step as a function of a batch, and several steps in one call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch
+from aprec_like.gathers import slices_as_gradients
+from aprec_like.models import Network
+from aprec_like.optimizers import LazyAdam
+from aprec_like.training.objective import Objective
+from aprec_like.types import Tensor
+
+Step = Callable[[AnyBatch, Tensor], Tensor]
+"""Function of a batch and the number of the step that does one optimisation step and returns the loss."""
+
+Steps = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Function of the number of the first step, the number of steps, and a sum of losses, to which it adds theirs."""
+
+
+def make_step(
+    network: Network, objective: Objective, optimizer: Any, seed: int, batch_spec: AnyBatch, jit_compile: bool = False
+) -> Step:
+    """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
+
+    It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
+    Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
+    `tf.distribute.Strategy.run`.
+    """
+    variables = network.trainable_variables
+    optimizer.build(variables)
+    is_lazy = isinstance(optimizer, LazyAdam)
+
+    def update(batch: Batch, step_number: Tensor) -> Tensor:
+        with tf.GradientTape() as tape, slices_as_gradients() if is_lazy else nullcontext():
+            loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
+        weights = [variable.value for variable in variables]
+        gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        if not is_lazy:
+            # As in the originals, gradients are dense: rows without a gradient still move by their momentum.
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        optimizer.apply(gradients, variables)
+        return loss
+
+    def compiled(spec: Batch) -> Step:
+        signature = [spec, tf.TensorSpec([], tf.int64)]
+        return tf.function(update, jit_compile=jit_compile, input_signature=signature)
+
+    if not isinstance(batch_spec, PackedBatch):
+        return compiled(batch_spec)
+    packed_step, unpacked_step = compiled(batch_spec.packed), compiled(batch_spec.unpacked)
+
+    @tf.function(input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
+    def step(batch: PackedBatch, step_number: Tensor) -> Tensor:
+        return tf.cond(
+            batch.fits,
+            lambda: packed_step(batch.packed, step_number),
+            lambda: unpacked_step(batch.unpacked, step_number),
+        )
+
+    return step
+
+
+def make_steps(step: Step, batches: tf.data.Dataset) -> Steps:
+    """Return a compiled function that does several steps in one call, each with the next batch.
+
+    Between them nothing waits for Python, and on a GPU the next batch is copied while a step computes.
+    """
+    number = tf.TensorSpec([], tf.int64)
+    signature = [tf.data.IteratorSpec(batches.element_spec), number, number, tf.TensorSpec([], tf.float32)]
+
+    @tf.function(input_signature=signature)
+    def steps(iterator: Any, first: Tensor, num_steps: Tensor, total: Tensor) -> Tensor:
+        def is_left(step_number: Tensor, total: Tensor) -> Tensor:
+            return step_number < first + num_steps
+
+        def next_step(step_number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+            return step_number + 1, total + step(iterator.get_next(), step_number)
+
+        # One iteration at a time: a second one would hold its own batch and negatives in memory.
+        return tf.while_loop(is_left, next_step, (first, total), parallel_iterations=1)[1]
+
+    # The iterator is an argument: a captured one is left to the garbage collector, which deadlocks with its threads.
+    return functools.partial(steps, iter(batches))
