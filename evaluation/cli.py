@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
+from typing import TextIO, cast
 
 from aprec_like.errors import InputError
+from evaluation.printable import PrintableStream, printable
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
@@ -25,11 +28,22 @@ class Interrupted(BaseException):
 
 
 def run_command(main: Callable[[], int]) -> int:
-    """Run a command and return its exit code; wrong input prints one line on standard error."""
+    """Run a command and return its exit code; wrong input prints one line on standard error.
+
+    All that the command prints goes through `PrintableStream`.
+    """
+    with (
+        contextlib.redirect_stdout(cast(TextIO, PrintableStream(sys.stdout))),
+        contextlib.redirect_stderr(cast(TextIO, PrintableStream(sys.stderr))),
+    ):
+        return _run(main)
+
+
+def _run(main: Callable[[], int]) -> int:
     try:
         return main()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(error)}", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

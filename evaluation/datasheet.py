@@ -20,7 +20,9 @@ from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.splits import leave_one_out_leakage
 from aprec_like.training import Trained, Training
 from aprec_like.types import Array
+from evaluation.printable import printable
 from evaluation.running.plan import predict_memory
+from evaluation.table_formats import escape_latex
 
 QUANTILES = {"least": 0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "most": 1}
 NUM_POPULAR = 5
@@ -59,15 +61,14 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
         "LaTeX": latex_row(title, interactions),
     }
     width = max(map(len, lines))
-    return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+    return "\n".join([printable(title), *(f"  {name:<{width}}  {printable(text)}" for name, text in lines.items())])
 
 
 def latex_row(title: str, interactions: Interactions) -> str:
     """Return a row of a LaTeX table of datasets: name, users, items, interactions, mean length, density."""
-    escaped = title.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%")
     users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
     density = f"{count / (users * items):.2%}".replace("%", r"\%")
-    return rf"{escaped} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {density} \\"
+    return rf"{escape_latex(title)} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {density} \\"
 
 
 def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> dict[str, Interactions]:

@@ -21,6 +21,7 @@ from aprec_like.models import Scorer
 from aprec_like.types import Array, Json
 from evaluation.analysis.calibration import find_probability
 from evaluation.cli import DONE
+from evaluation.printable import printable
 from evaluation.results.scorer import find_finished_model, load_scorer
 from evaluation.results.store import RunFolder
 
@@ -163,4 +164,4 @@ def as_text(model: str, history: Sequence[Json], recommended: Sequence[Json]) ->
     for place, item in enumerate(recommended, start=1):
         value = f"{item['probability']:11.6f}" if has_probability else f"{item['score']:11.4f}"
         lines.append(f"{place:5}  {value}  {item['item']}  {item.get('title', '')}".rstrip())
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaluation.printable import printable
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -51,16 +53,17 @@ def as_text(table: Table) -> str:
     signs = {"best": ">", "second": "+", None: ""}
 
     def cell(entry: Entry | str) -> str:
-        return to_printable(entry if isinstance(entry, str) else signs[entry.emphasis] + entry.text + entry.mark)
+        return printable(entry if isinstance(entry, str) else signs[entry.emphasis] + entry.text + entry.mark)
 
     body = [[[cell(entry) for entry in row] for row in block] for block in table.non_empty_blocks]
-    blocks = [[list(table.header)], *body]
+    blocks = [[[printable(title) for title in table.header]], *body]
     widths = [max(map(len, column)) for column in zip(*itertools.chain(*blocks), strict=True)]
-    _widen_for_spans(widths, table.spans)
+    spans = [(printable(title), count) for title, count in table.spans]
+    _widen_for_spans(widths, spans)
     lines = [["  ".join(_pad(row, widths)) for row in block] for block in blocks]
-    lines[0] = [*([_span_line(table.spans, widths)] if table.spans else []), *lines[0]]
+    lines[0] = [*([_span_line(spans, widths)] if spans else []), *lines[0]]
     caption = table.caption.replace("best in bold, second underlined", "> best, + second")
-    notes = [to_printable(text) for text in (caption, *table.remarks) if text]
+    notes = [printable(text) for text in (caption, *table.remarks) if text]
     ruled = join_blocks(lines, "-" * len(lines[0][-1]))
     return "\n".join(line.rstrip() for line in [*ruled, *([""] if notes else []), *notes]) + "\n"
 
@@ -68,11 +71,6 @@ def as_text(table: Table) -> str:
 def join_blocks(blocks: Sequence[Sequence[str]], rule: str) -> list[str]:
     """Return the lines of all blocks, with a rule between each block and the next."""
     return [line for number, block in enumerate(blocks) for line in ([rule] if number else []) + list(block)]
-
-
-def to_printable(text: str) -> str:
-    """Return the text on one line, with control characters replaced by spaces: a terminal would execute them."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _widen_for_spans(widths: list[int], spans: Sequence[tuple[str, int]]) -> None:

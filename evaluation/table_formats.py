@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from aprec_like.types import Json
-from evaluation.table import Entry, Table, TableRow, as_text, join_blocks, to_printable
+from evaluation.printable import printable, spreadsheet_cell
+from evaluation.table import Entry, Table, TableRow, as_text, join_blocks
 
 LATEX_SPECIALS = {
     "\\": r"\textbackslash{}",
@@ -55,7 +56,7 @@ def as_latex(table: Table) -> str:
     return "\n".join(
         [
             r"\begin{table}",
-            *(f"% {to_printable(remark)}" for remark in table.remarks),
+            *(f"% {printable(remark)}" for remark in table.remarks),
             r"\centering",
             rf"\caption{{{escape_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
@@ -87,9 +88,10 @@ def as_csv(table: Table) -> str:
 
 
 def format_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a header and rows as comma-separated values."""
+    """Return a header and rows as comma-separated values, without cells that a spreadsheet would compute."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
+    lines = [[spreadsheet_cell(cell) for cell in row] for row in (header, *rows)]
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
     return buffer.getvalue()
 
 
@@ -99,7 +101,7 @@ RENDERERS: dict[str, Callable[[Table], str]] = {"text": as_text, "markdown": as_
 
 def escape_latex(text: str) -> str:
     """Return the text with LaTeX's special characters escaped."""
-    return "".join(LATEX_SPECIALS.get(character, character) for character in to_printable(text))
+    return "".join(LATEX_SPECIALS.get(character, character) for character in printable(text))
 
 
 def _format_cell(entry: Entry | str, emphasis: Mapping[str | None, str], escape: Callable[[str], str]) -> str:
@@ -118,4 +120,4 @@ def _latex_spans(spans: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    return "".join(MARKDOWN_SPECIALS.get(character, character) for character in to_printable(text))
+    return "".join(MARKDOWN_SPECIALS.get(character, character) for character in printable(text))

@@ -24,7 +24,7 @@ LEVELS = (
     ("aprec_like/ranking",),
     ("aprec_like/training",),
     ("aprec_like: recipe_classes", "aprec_like/recipe"),
-    ("evaluation: cli table table_formats",),
+    ("evaluation: cli printable table table_formats",),
     ("evaluation/results",),
     ("evaluation/caveats",),
     ("evaluation/analysis",),

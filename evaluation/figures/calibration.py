@@ -22,6 +22,7 @@ from evaluation.figures.style import (
     make_figure,
     styled,
 )
+from evaluation.printable import printable
 
 MAX_COLUMNS, TITLE_WIDTH = 5, 16
 MIN_PROBABILITY = 1e-6
@@ -53,7 +54,7 @@ def draw_one_user(
     format_log_axes(panels[0][0].yaxis)
     smallest = min(float(np.nanmin(model.predictions.probabilities[case])) for model in models)
     panels[0][0].set_ylim(max(MIN_PROBABILITY, smallest / 2), 1.5)
-    figure.supxlabel(f"rank of the item for user {user}", fontsize=9)
+    figure.supxlabel(f"rank of the item for user {printable(user)}", fontsize=9)
     figure.supylabel("predicted probability", fontsize=9)
     return figure
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from evaluation.figures.all_figures import ReportFigure
 from evaluation.figures.style import to_svg
+from evaluation.printable import printable_lines
 from evaluation.table import Entry, Table
 
 WIDE_INCHES = 6.0
@@ -108,12 +109,22 @@ def render_page(page: object) -> str:
     """Return the HTML of a page; it needs no other file, and its policy allows no other script."""
     loader = jinja2.PackageLoader("evaluation.page", "assets")
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        finalize=_finalize,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     style, script = (read_asset(f"page.{suffix}") for suffix in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals |= {"page": page, "style": Markup(style), "script": Markup(script), "script_digest": digest}
     return environment.get_template("page.html.jinja").render() + "\n"
+
+
+def _finalize(value: object) -> object:
+    """Return what the template shows of a value: a text from outside without characters that can't be seen."""
+    return printable_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def read_asset(name: str) -> str:

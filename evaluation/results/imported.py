@@ -12,6 +12,7 @@ import pandas as pd
 from aprec_like.errors import InputError, first_line
 from aprec_like.metrics import CutoffMetric, metric_named
 from aprec_like.types import Array
+from evaluation.printable import printable
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults
 
 TREC_COLUMNS = ["user", "q0", "item", "rank", "score", "tag"]
@@ -30,7 +31,8 @@ def import_results(path: Path, runs: LoadedRuns) -> ModelResults:
     Raises `InputError` if the file has another format, other users or other items.
     """
     frame = _read(path)
-    name = unquote(frame["tag"].iloc[0]) if "tag" in frame and frame["tag"].nunique() == 1 else path.name.split(".")[0]
+    is_tagged = "tag" in frame and frame["tag"].nunique() == 1
+    name = printable(unquote(frame["tag"].iloc[0]) if is_tagged else path.name.split(".")[0])
     if "user" not in frame:
         raise InputError(f"{path}: must have a column user. Received: {', '.join(frame.columns)}")
     _check_users(path, frame["user"], runs.cases["user"].astype(str))

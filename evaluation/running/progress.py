@@ -13,6 +13,7 @@ from rich.text import Text
 
 from aprec_like.files import open_without_links, storage_errors
 from aprec_like.training.state import EpochRecord, Progress
+from evaluation.printable import printable, unfiltered
 
 SECONDS_BETWEEN_LINES = 10
 
@@ -31,7 +32,7 @@ class Display:
     def __init__(self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float) -> None:
         self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
         self.log = Log(log_path)
-        console = Console(file=sys.stderr)
+        console = Console(file=unfiltered(sys.stderr))
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
         self.last_line_at = 0.0
 
@@ -48,7 +49,7 @@ class Display:
     def print_line(self, text: str) -> None:
         """Print a permanent line, and write it to the log."""
         self.log.write(text)
-        line = f"{self.title}: {text}"
+        line = printable(f"{self.title}: {text}")
         if self.live:
             self.live.console.print(Text(line))
         else:
@@ -79,7 +80,7 @@ class Display:
 
     def _update(self, text: str) -> None:
         """Replace the live line; without a terminal, print a line unless the last one is recent."""
-        line = f"{self.title}: {text}"
+        line = printable(f"{self.title}: {text}")
         if self.live:
             self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
         elif time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_LINES:

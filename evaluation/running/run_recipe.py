@@ -126,7 +126,7 @@ def _run_jobs(run: RunFolder, recipe: Recipe, jobs: list[Job], options: RunOptio
     for name, seed in jobs:
         seconds = options.time_limit * 60
         worker = WorkerOptions(options.recipe, name, seed, options.data_dir, run.path, seconds, options.smoke)
-        code = run_process(worker_command(worker), worker_environment(os.environ), [lock.descriptor])
+        code = run_process(worker_command(worker), worker_environment(os.environ), lock.descriptors)
         if code in (INTERRUPTED, TERMINATED):
             raise Interrupted(code)
         if code == WRONG_INPUT:  # printed by the worker; files that it can't read or write, others can't either

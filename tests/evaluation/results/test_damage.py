@@ -153,6 +153,33 @@ def test_a_data_file_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatc
     assert whole.run() == 0
 
 
+LINKS = ("Markov/seed_1/log.txt", "Markov/seed_1/status.json", "Markov/seed_1", "Markov", "recipe.json", "figures")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_inside_a_results_folder_are_refused_and_their_targets_left_alone(whole, name):
+    """A write or a removal would go through them."""
+    path, target = whole.results / name, whole.folder / "elsewhere"
+    if path.exists():
+        path.rename(target)
+    else:
+        target.mkdir()
+    path.symlink_to(target)
+    before = {found: found.read_bytes() for found in [target, *target.rglob("*")] if found.is_file()}
+    for code in (whole.run, lambda: whole.run("--fresh"), whole.report):
+        assert_refused(whole, code(), f"{path}: cannot be used: it is a link; a results folder holds its files itself")
+    assert {found: found.read_bytes() for found in [target, *target.rglob("*")] if found.is_file()} == before
+    if name != "Markov/seed_1/log.txt":  # which compare does not read
+        assert_refused(whole, whole.compare(), "it is a link")
+
+
+def test_a_linked_results_folder_is_used(whole):
+    """The folder itself may be a link, to another disk for example."""
+    whole.results.rename(whole.folder / "disk")
+    whole.results.symlink_to(whole.folder / "disk")
+    assert whole.run() == 0 and whole.compare() == 0
+
+
 def test_one_run_at_a_time_and_readers_at_any_time(whole, monkeypatch):
     monkeypatch.setattr("evaluation.running.lock.SECONDS_TO_WAIT", 0.2)
     with RunLock(whole.results / ".lock"):

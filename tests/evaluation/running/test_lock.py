@@ -21,7 +21,7 @@ import subprocess, sys
 from pathlib import Path
 from evaluation.running.lock import RunLock
 with RunLock(Path(sys.argv[1])) as lock:
-    child = subprocess.Popen(["sleep", sys.argv[2]], pass_fds=[lock.descriptor], stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(["sleep", sys.argv[2]], pass_fds=lock.descriptors, stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     sys.stdin.read()
 """
@@ -87,14 +87,55 @@ def test_the_lock_file_of_a_killed_run_does_not_block_and_a_finished_run_empties
     assert path.read_bytes() == b""
 
 
-def test_a_file_system_without_locks_prints_a_warning(path, monkeypatch, capsys):
+def test_a_deleted_lock_file_does_not_let_a_second_run_in(path, hold):
+    _, child = hold(60)
+    path.unlink()
+    with pytest.raises(InputError, match="in use by another run"), RunLock(path):
+        pass
+    os.kill(child, signal.SIGKILL)
+
+
+@pytest.fixture
+def no_locks(monkeypatch):
     def unsupported(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", unsupported)
+
+
+def test_without_locks_a_file_keeps_a_second_run_out(path, no_locks, capsys):
     with RunLock(path):
+        assert "no locks; .lock-holder keeps other runs out" in capsys.readouterr().err
+        line = f"in use by another run .process {os.getpid()} on .*if that process is gone, remove .*lock-holder"
+        with pytest.raises(InputError, match=line), RunLock(path):
+            pass
+    assert path.read_bytes() == b"" and [found.name for found in path.parent.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("holder", [{"host": "elsewhere", "pid": 1, "since": "today"}, {}, "no JSON"])
+def test_without_locks_a_run_of_another_host_or_an_unknown_one_is_never_taken_for_gone(path, no_locks, holder):
+    path.with_name(".lock-holder").write_text(json.dumps(holder))
+    with pytest.raises(InputError, match="in use by another run"), RunLock(path):
         pass
-    assert "no locks" in capsys.readouterr().err
+    assert path.with_name(".lock-holder").exists()
+
+
+@pytest.mark.parametrize("change", [{"pid": 2**22 + 1}, {"boot": "an earlier one"}])
+def test_without_locks_the_file_of_a_run_of_this_host_that_is_gone_does_not_block(path, no_locks, change):
+    path.with_name(".lock-holder").write_text(json.dumps(lock._this_process() | change))
+    with RunLock(path):
+        assert json.loads(path.with_name(".lock-holder").read_text())["pid"] == os.getpid()
+
+
+def test_a_lock_file_that_is_a_link_is_refused_and_its_target_is_left_alone(path, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("text")
+    for make_link in (path.symlink_to, path.hardlink_to):
+        make_link(target)
+        with pytest.raises(StorageError, match=r"\.lock: cannot be written: it is a link"), RunLock(path):
+            pass
+        path.unlink()
+    assert target.read_text() == "text"
 
 
 def test_a_folder_that_cannot_be_created_is_a_storage_error(tmp_path):
