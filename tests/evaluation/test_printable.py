@@ -86,7 +86,7 @@ def test_a_results_folder_of_a_stranger_shows_no_codes(tmp_path, monkeypatch, ca
     run = make_run(tmp_path / f"{CODES}\n")
     run.model("Popularity", 1).write_status("failed", reason=f"{CODES}\nsecond line")
     users = run.model("SASRec", 1).read_per_user()["user"]
-    lines = [f"{user} Q0 1 1 0.5 {CODES}=" for user in users]
+    lines = [f"{user} Q0 {item} 1 {-item} {CODES}=" for user in users for item in range(10)]
     (tmp_path / "their.run").write_text("\n".join(lines))
     options = (run.path, "--pairwise", "--format", form, "--import", tmp_path / "their.run")
     code, out, _ = called(monkeypatch, capsys, compare, *options)
