@@ -2,14 +2,14 @@
 
 The name of a cache file is a digest of everything that its content depends on: the bytes of the source file (or the
 version of NumPy, for simulated data), the settings of the dataset, and the code that reads or simulates it. Outdated
-files are therefore never read. Checksums of the zip format detect damage; a damaged file is replaced.
+files are therefore never read. A cache file begins with the sha256 of the rest, which is verified before anything of it
+is used; a damaged file is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,8 @@ from aprec_like.interactions import Interactions
 from aprec_like.types import Array
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
-TEXT_SUFFIX = "/text"
+TEXT_SUFFIX, LENGTHS_SUFFIX = "/text", "/lengths"
+DIGEST_BYTES = 32
 
 
 def load_cached(source: Path, settings: object, read: Callable[[], Interactions]) -> Interactions:
@@ -49,7 +50,7 @@ def _load_or_make(origin: str, make: Callable[[], Interactions]) -> Interactions
     """Load the interactions of an origin from the cache, or make and store them."""
     key = hashlib.sha256(f"{origin} {_code_digest()}".encode()).hexdigest()
     path = cache_dir() / "read" / f"{key}.npz"
-    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    with contextlib.suppress(Exception):  # whatever is wrong with a cache file, its content can be made again
         return _load(path)
     interactions = make()
     with contextlib.suppress(StorageError):  # a cache that cannot be written is not needed
@@ -67,33 +68,57 @@ def _save(interactions: Interactions, path: Path) -> None:
             arrays[name] = value
     stored: dict[str, Array] = {}
     for name, array in arrays.items():
-        stored |= {f"{name}{TEXT_SUFFIX}": _encode_texts(array)} if array.dtype == object else {name: array}
-    with atomic_write(path) as part:
-        np.savez(part, allow_pickle=False, **stored)
+        stored |= _encode_texts(name, array) if array.dtype == object else {name: array}
+    with atomic_write(path) as part, part.open("w+b") as file:
+        file.write(bytes(DIGEST_BYTES))
+        np.savez(file, allow_pickle=False, **stored)
+        file.seek(DIGEST_BYTES)
+        digest = hashlib.file_digest(file, "sha256").digest()
+        file.seek(0)
+        file.write(digest)
 
 
 def _load(path: Path) -> Interactions:
+    """Load a cache file; raises an exception of any kind if it is damaged."""
+    with path.open("rb") as file:
+        digest = file.read(DIGEST_BYTES)
+        if hashlib.file_digest(file, "sha256").digest() != digest:
+            raise ValueError("the checksum does not match the content")
+        file.seek(DIGEST_BYTES)
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
     fields: dict[str, Any] = {name: {} for name in COLUMN_FIELDS}
-    with np.load(path, allow_pickle=False) as stored:
-        for name in stored.files:
-            array = _decode_texts(stored[name]) if name.endswith(TEXT_SUFFIX) else stored[name]
-            field, _, column = name.removesuffix(TEXT_SUFFIX).partition("/")
-            if column:
-                fields[field][column] = array
-            else:
-                fields[field] = array
+    for name, array in arrays.items():
+        if name.endswith(LENGTHS_SUFFIX):
+            continue
+        is_text, plain = name.endswith(TEXT_SUFFIX), name.removesuffix(TEXT_SUFFIX)
+        value = _decode_texts(array, arrays[plain + LENGTHS_SUFFIX]) if is_text else array
+        field, _, column = plain.partition("/")
+        if column:
+            fields[field][column] = value
+        else:
+            fields[field] = value
     return Interactions(**fields)
 
 
-def _encode_texts(texts: Array) -> Array:
-    """Encode strings as one array of bytes, each followed by NUL, which no id or title contains; NumPy would pickle."""
+def _encode_texts(name: str, texts: Array) -> dict[str, Array]:
+    """Encode strings as one array of bytes and one of their lengths, in bytes; NumPy would pickle them."""
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise TypeError(f"An array of objects must contain strings to be cached. Received: {wrong[0]!r}")
-    return np.frombuffer("\0".join([*texts, ""]).encode(), np.uint8)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return {
+        name + TEXT_SUFFIX: np.frombuffer(b"".join(encoded), np.uint8),
+        name + LENGTHS_SUFFIX: np.array([len(text) for text in encoded], np.int64),
+    }
 
 
-def _decode_texts(data: Array) -> Array:
-    return np.array(data.tobytes().decode().split("\0")[:-1], object)
+def _decode_texts(data: Array, lengths: Array) -> Array:
+    content, ends = data.tobytes(), np.cumsum(lengths).tolist()
+    texts = np.empty(len(lengths), object)
+    texts[:] = [
+        content[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends], ends, strict=False)
+    ]
+    return texts
 
 
 def code_files() -> list[Path]:

@@ -10,12 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 from aprec_like.types import Array
 
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
 """Strings that can be converted to whole numbers and back without change; `007` cannot."""
+MAX_INT64 = np.iinfo(np.int64).max
+"""Larger whole numbers stay unsigned."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,10 @@ def interactions_from(table: pa.Table, columns: Columns, location_of_row: Callab
 
     def column(name: str, convert: Callable[[pa.ChunkedArray], Array], expected: str) -> Array:
         values = table[name]
-        converted = convert(values)
+        try:
+            converted = convert(values)
+        except ValueError as error:
+            raise InputError(f"{location_of_row(0)}: {name}: {first_line(error)}") from error
         is_wrong = pd.isna(converted)
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
@@ -64,10 +69,23 @@ def interactions_from(table: pa.Table, columns: Columns, location_of_row: Callab
 
 
 def _as_ids(values: pa.ChunkedArray) -> Array:
-    """Convert ids to int64 if all are whole numbers, else to strings; missing ids become `None`."""
+    """Convert ids to whole numbers if all are such, else to strings, so that they come back exactly.
+
+    Missing ids, among them NaN, become `None`. Raises `ValueError` for types that are no ids.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     if pa.types.is_integer(values.type) and values.null_count == 0:
-        return values.cast(pa.int64(), safe=False).to_numpy()
-    texts = values.cast(pa.string())
+        ids = values.to_numpy()
+        return ids.astype(np.int64) if ids.size == 0 or ids.max() <= MAX_INT64 else ids
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_finite(values), values, None)
+    if pa.types.is_nested(values.type):
+        raise ValueError(f"ids must be numbers or texts. Received: a column of the type {values.type}")
+    try:
+        texts = values.cast(pa.string())
+    except pa.ArrowException as error:
+        raise ValueError(f"ids must be numbers or texts. Received: {values.type}: {first_line(error)}") from error
     if values.null_count == 0 and pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py():
         return texts.cast(pa.int64()).to_numpy()
     is_missing = pc.or_kleene(pc.is_null(texts), pc.equal(pc.utf8_trim_whitespace(texts), ""))
@@ -76,22 +94,31 @@ def _as_ids(values: pa.ChunkedArray) -> Array:
 
 def _as_seconds(values: pa.ChunkedArray) -> Array:
     """Convert timestamps: numbers stay, dates (in UTC by default) become seconds since 1970, others become NaN."""
-    if pa.types.is_temporal(values.type):
-        return _dates_as_seconds(values.to_pandas())
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        return _dates_as_seconds(values)
+    if pa.types.is_temporal(values.type) or pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
+        raise ValueError(f"timestamps must be numbers or dates. Received: a column of the type {values.type}")
     numbers = _as_numbers(values)
     if not np.isnan(numbers).all():
         is_whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
         return numbers.astype(np.int64) if is_whole and np.abs(numbers).max() < 2**53 else numbers
-    return _dates_as_seconds(values.cast(pa.string()).to_pandas())
+    times = pd.to_datetime(values.cast(pa.string()).to_pandas(), utc=True, errors="coerce", format="ISO8601")
+    epoch = pd.Timestamp(0, tz="UTC").as_unit(times.dt.unit)  # in nanoseconds, years before 1678 have no number
+    return ((times - epoch) / pd.Timedelta(seconds=1)).to_numpy(np.float64)
 
 
-def _dates_as_seconds(dates: pd.Series) -> Array:
-    times = pd.to_datetime(dates, utc=True, errors="coerce", format="ISO8601")
-    seconds = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-    return seconds.to_numpy(np.float64)
+def _dates_as_seconds(dates: pa.ChunkedArray) -> Array:
+    """Convert dates of any year to seconds; missing ones become NaN."""
+    unit = dates.type.unit if pa.types.is_timestamp(dates.type) else "s"
+    per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+    counts = dates.cast(pa.timestamp(unit)).cast(pa.int64())
+    return counts.to_pandas().to_numpy(np.float64, na_value=np.nan) / per_second
 
 
 def _as_numbers(values: pa.ChunkedArray) -> Array:
     """Convert values to float64; values that are not finite numbers become NaN."""
-    numbers = pd.to_numeric(values.to_pandas(), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    try:
+        numbers = pd.to_numeric(values.to_pandas(), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, OverflowError, pa.ArrowException) as error:
+        raise ValueError(f"must be numbers. Received: a column of the type {values.type}") from error
     return np.where(np.isfinite(numbers), numbers, np.nan)

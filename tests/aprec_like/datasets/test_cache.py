@@ -1,9 +1,14 @@
+import re
 from dataclasses import replace
+from datetime import date, datetime
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from aprec_like.datasets import CSVFile, TextFile
+from aprec_like.datasets import CSVFile, ParquetFile, TextFile
 from aprec_like.datasets.cache import code_files, load_cached
 from aprec_like.datasets.download import cache_dir
 from aprec_like.errors import InputError
@@ -42,7 +47,7 @@ def test_the_second_load_does_not_read_the_source(source):
 
 
 def test_the_cache_restores_all_fields(source):
-    texts = np.array(["", "Léon: The Professional", "line\nbreak"], object)
+    texts = np.array(["", "Léon: The Professional", "line\nbreak and \0 NUL"], object)
     stored = Interactions(
         items=np.array([2, 0, 1], np.int32),
         offsets=np.array([0, 1, 3]),
@@ -101,6 +106,27 @@ def test_a_damaged_cache_file_is_replaced(source, damage):
         assert cache_files()[0].stat().st_size == len(content)
 
 
+def test_every_changed_byte_of_a_cache_file_is_noticed(source):
+    """The whole file is verified before use: NumPy reads shapes before the checksums of the zip format."""
+    (source.parent / "data.csv").write_text("u,i\nann,x\nbob,y\n")
+    dataset = CSVFile("data.csv", user="u", item="i")
+    expected = dataset.load(source.parent)
+    (path,) = cache_files()
+    content = path.read_bytes()
+    chance = np.random.default_rng(0)
+    places = [
+        *chance.integers(len(content), size=150),
+        *(match.start() + 9 for match in re.finditer(rb"shape", content)),
+    ]
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(chance.integers(8))
+        path.write_bytes(damaged)
+        loaded = dataset.load(source.parent)
+        assert loaded.user_ids.tolist() == expected.user_ids.tolist() and loaded.digest() == expected.digest()
+        assert path.read_bytes() == content
+
+
 def test_an_unwritable_cache_folder_is_ignored(source, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -112,6 +138,65 @@ def test_the_cache_restores_ids_that_are_strings(source):
     dataset = CSVFile("data.csv", user="u", item="i")
     loads = [dataset.load(source.parent) for _ in range(2)]
     assert [load.user_ids.tolist() for load in loads] == [["ann", "bob"]] * 2
+
+
+def test_ids_of_any_kind_come_back_exactly_from_the_file_and_from_the_cache(source):
+    """Texts with NUL, whole numbers of 64 bits without sign, and texts that look like numbers."""
+    folder = source.parent
+    ids = {
+        "text": ["a\0b", "a", "\0", "b\n"],
+        "unsigned": np.array([2**63 + 5, 1, 2, 2**64 - 1], np.uint64),
+        "zeros": ["007", "7", "07", "70"],
+        "bytes": [b"x", b"y", b"z", b"w"],
+        "whole floats": [1.0, 2.0, 3.0, 4.0],
+    }
+    expected = {"bytes": ["x", "y", "z", "w"], "whole floats": [1, 2, 3, 4]}
+    for name, column in ids.items():
+        pd.DataFrame({"user": column, "item": column}).to_parquet(folder / f"{name}.parquet")
+        for _ in range(2):
+            loaded = ParquetFile(f"{name}.parquet", user="user", item="item").load(folder)
+            wanted = sorted(expected.get(name, list(column)))
+            assert loaded.user_ids.tolist() == wanted and loaded.item_ids.tolist() == wanted, name
+
+
+@pytest.mark.parametrize(
+    ("column", "line"),
+    [
+        (pa.array([1.5, float("nan")]), "row 2: user must be an id. Received: nan"),
+        (pa.array([1.5, float("inf")]), "row 2: user must be an id. Received: inf"),
+        (pa.array([{"a": 1}, {"a": 2}]), "ids must be numbers or texts. Received: a column of the type struct"),
+        (pa.array([[1], [2]]), "ids must be numbers or texts. Received: a column of the type list"),
+        (pa.array([b"\xff", b"a"]), "ids must be numbers or texts. Received: binary"),
+    ],
+)
+def test_ids_that_can_not_come_back_are_refused_by_name(source, column, line):
+    pq.write_table(pa.table({"user": column, "item": column}), source.parent / "x.parquet")
+    with pytest.raises(InputError, match=re.escape(line)):
+        ParquetFile("x.parquet", user="user", item="item").load(source.parent)
+
+
+@pytest.mark.parametrize(
+    ("column", "seconds"),
+    [
+        (pa.array([datetime(1, 1, 1), datetime(9999, 12, 31)], pa.timestamp("us")), [-62135596800, 253402214400]),
+        (pa.array([date(1, 1, 1), date(9999, 12, 31)]), [-62135596800, 253402214400]),
+        (pa.array([datetime(1970, 1, 1), datetime(1970, 1, 2)], pa.timestamp("ns", "UTC")), [0, 86400]),
+        (pa.array(["0001-01-01", "9999-12-31T00:00:00"]), [-62135596800, 253402214400]),
+        (pa.array([2**63, 2**64 - 1], pa.uint64()), [2.0**63, 2.0**64]),
+    ],
+)
+def test_timestamps_of_any_year_are_seconds(source, column, seconds):
+    table = pa.table({"user": [1, 1], "item": [1, 2], "time": column})
+    pq.write_table(table, source.parent / "x.parquet")
+    loaded = ParquetFile("x.parquet", user="user", item="item", timestamp="time").load(source.parent)
+    assert loaded.timestamps.tolist() == seconds
+
+
+def test_durations_are_no_timestamps(source):
+    table = pa.table({"user": [1, 1], "item": [1, 2], "time": pa.array([1, 2], pa.duration("s"))})
+    pq.write_table(table, source.parent / "x.parquet")
+    with pytest.raises(InputError, match=r"row 1: time: timestamps must be numbers or dates\. Received: .* duration"):
+        ParquetFile("x.parquet", user="user", item="item", timestamp="time").load(source.parent)
 
 
 def test_cache_keys_depend_on_the_code_of_all_datasets():
