@@ -17,10 +17,14 @@ def gSASRec(
     num_negatives: int = 256,
     calibration: float = 0.75,
     *,
-    prior_start: bool = False,
+    prior_start: bool = True,
     **architecture: Any,
 ) -> Trained:
-    """Return SASRec with gBCE: `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`."""
+    """Return SASRec with gBCE: `Trained(SASRec(**architecture), GBCE(num_negatives, calibration), training)`.
+
+    Unlike the paper's, it starts from the prior (`prior_start`): otherwise the first epochs only lower all scores, and
+    early stopping with an ordinary patience ends training before it has started. The paper has a patience of 200.
+    """
     loss = GBCE(num_negatives, calibration)
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
 

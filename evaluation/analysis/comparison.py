@@ -22,6 +22,7 @@ from evaluation.analysis.significance import (
 )
 from evaluation.analysis.variance import VarianceComponents
 from evaluation.caveats.learning_data import learning_data_sentence
+from evaluation.caveats.training import training_caveats
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults, Origin
 
 ALPHA = 0.05
@@ -205,7 +206,9 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
 
     def row(model: ModelResults) -> Row:
         cells = {name: cell(model, name) for name in runs.metrics}
-        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin, model.caveats)
+        statuses = [folder.status() for folder in model.folders]
+        caveats = (*model.caveats, *training_caveats(model.settings, statuses))
+        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin, caveats)
 
     rows = [row(model) for model in models]
     caveat = caveat_of_test(rules.test, rules.alpha, family_size, rules.correction) if tests else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,10 @@ from aprec_like.errors import InputError
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Json
+from evaluation.caveats.training import training_caveats
 from evaluation.page.html import Badge, Cell, Fact, HtmlTable, number_cell
-from evaluation.results.load import LoadedRuns, ModelResults
+from evaluation.results.load import Caveat, LoadedRuns, ModelResults
 from evaluation.results.store import RunFolder
-
-MIN_UNDERFIT_SHARE = 0.8
-"""A best epoch after this share of all epochs means that the model was still improving when its budget ended."""
 
 BUDGET_HEADER = (
     "Model", "Best validation", "Minutes to best", "Minutes in all", "Best epoch", "Epochs", "Stopped by",
@@ -30,16 +28,9 @@ BUDGET_CAPTION = (
 )
 
 
-def is_underfit(model: ModelResults) -> bool:
-    """Return whether training of any seed ended by its budget while validation was still improving."""
-    return any(stopped_while_improving(folder.status()) for folder in model.folders)
-
-
-def stopped_while_improving(status: Json) -> bool:
-    """Return whether a status.json has its best epoch in the last fifth of a training without early stopping."""
-    if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
-        return False
-    return bool(status.get("best_epoch", 0) >= MIN_UNDERFIT_SHARE * status.get("epochs", 1))
+def warning_badges(caveats: Iterable[Caveat]) -> list[Badge]:
+    """Return a badge for every caveat about a model."""
+    return [Badge(caveat.mark, is_warning=True, title=caveat.sentence) for caveat in caveats]
 
 
 def dataset_facts(run: RunFolder) -> list[Fact]:
@@ -98,9 +89,10 @@ def describe_models(runs: LoadedRuns) -> Models:
 
 
 def _budget_row(model: ModelResults) -> list[Cell]:
-    reasons = [str(folder.status().get("stopped_by", "")).replace("_", " ") for folder in model.folders]
+    statuses = [folder.status() for folder in model.folders]
+    reasons = [str(status.get("stopped_by", "")).replace("_", " ") for status in statuses]
     return [
-        Cell(model.name, badges=[Badge("underfit", is_warning=True)] if is_underfit(model) else []),
+        Cell(model.name, badges=warning_badges(training_caveats(model.settings, statuses))),
         number_cell(model.best_validation, ".4f"),
         number_cell(_mean_status(model, "seconds_to_best", 60), ".1f"),
         number_cell(_mean_status(model, "seconds_total", 60), ".1f"),

@@ -23,7 +23,7 @@ from evaluation.analysis.pairwise import compare_pairs, pairwise_table
 from evaluation.analysis.published import Verdict, compare_with_published, published_table
 from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import collect_bibtex
-from evaluation.page.data_and_models import is_underfit
+from evaluation.page.data_and_models import warning_badges
 from evaluation.page.html import Badge, Cell, HtmlTable, number_cell, to_html_table
 from evaluation.results.load import LoadedRuns
 from evaluation.table_formats import as_latex
@@ -42,7 +42,7 @@ def subtitle(runs: LoadedRuns) -> str:
 
 
 def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
-    """Return the results in sentences: best model, oracle, published numbers, underfit models, trainings."""
+    """Return the results in sentences: best model, oracle, published numbers, caveats, trainings."""
     if not comparison.rows:
         return ["No model has finished yet.", *comparison.remarks]
     metric = main_metric(comparison.metrics)
@@ -61,8 +61,7 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
     if counts := Counter(number.verdict for number in compare_with_published(comparison)):
         texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
-    if underfit := [model.name for model in runs.models if is_underfit(model)]:
-        lines.append(f"Still improving when the budget of training ended: {', '.join(underfit)}.")
+    lines += [f"{row.name}: {caveat.sentence}." for row in comparison.rows for caveat in row.caveats]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in training_sentences(comparison)]
     return [*lines, *runs.remarks]
 
@@ -95,14 +94,14 @@ def describe_results(runs: LoadedRuns, comparison: Comparison) -> Results | None
     if not comparison.rows:
         return None
     return Results(
-        table=_main_table(runs, comparison),
+        table=_main_table(comparison),
         differences=to_html_table(differences_table(comparison)),
         beyond_accuracy=to_html_table(beyond_accuracy_table(runs)),
         remarks=[remark for remark in comparison.remarks if remark not in runs.remarks],
     )
 
 
-def _main_table(runs: LoadedRuns, comparison: Comparison) -> HtmlTable:
+def _main_table(comparison: Comparison) -> HtmlTable:
     metrics, published = comparison.metrics, comparison.published_metrics
     formats = {metric: f".{num_published_digits(comparison, metric)}f" for metric in metrics}
 
@@ -110,7 +109,7 @@ def _main_table(runs: LoadedRuns, comparison: Comparison) -> HtmlTable:
         quoted = [number_cell(row.cells[metric].published, formats[metric]) for metric in published]
         minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
         values = [_value_cell(comparison, row, metric) for metric in metrics]
-        return [_name_cell(runs, comparison, row.name), *values, *quoted, number_cell(minutes, ".1f")]
+        return [_name_cell(comparison, row), *values, *quoted, number_cell(minutes, ".1f")]
 
     literature = [
         [
@@ -128,11 +127,9 @@ def _main_table(runs: LoadedRuns, comparison: Comparison) -> HtmlTable:
     )
 
 
-def _name_cell(runs: LoadedRuns, comparison: Comparison, name: str) -> Cell:
-    badges = [Badge(group) for group, names in comparison.groups.items() if name in names]
-    if is_underfit(runs.find(name)):
-        badges.append(Badge("underfit", is_warning=True, title="still improving when training ended"))
-    return Cell(name, badges=badges)
+def _name_cell(comparison: Comparison, row: Row) -> Cell:
+    groups = [Badge(group) for group, names in comparison.groups.items() if row.name in names]
+    return Cell(row.name, badges=[*groups, *warning_badges(row.caveats)])
 
 
 def _value_cell(comparison: Comparison, row: Row, metric: str) -> Cell:

@@ -201,6 +201,8 @@ SCHEMAS: Mapping[str, Check] = {
             "epochs": count,
             "stopped_by": text,
             "refit_seconds": number,
+            "beside_popularity": fields({"metric": name, "model": number, "popularity": number, "overlap": number}),
+            "loss_change": number,
             "peak_memory_gib": number,
             "devices": list_of(text),
         },

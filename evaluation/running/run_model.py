@@ -9,10 +9,13 @@ import tensorflow as tf
 
 from aprec_like.models import Scorer
 from aprec_like.ranking import Rankings, rank
-from aprec_like.recipe import Evaluation
-from aprec_like.splits import Split
+from aprec_like.recipe import Evaluation, Trained
+from aprec_like.settings import describe
+from aprec_like.splits import Split, counted_interactions
+from evaluation.caveats.training import training_caveats
 from evaluation.results.environment import peak_memory_gib
 from evaluation.results.identity import check_unchanged_data
+from evaluation.running.beside_popularity import compare_with_popularity, loss_change
 from evaluation.running.fit_model import ModelRun, fit_model, remove_states, stop_if_requested
 from evaluation.running.progress import Display, format_duration
 from evaluation.running.result_tables import summarise, tabulate_history, tabulate_top_items, tabulate_users
@@ -39,9 +42,15 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
     status = fitted.status | {"seconds_total": seconds, "peak_memory_gib": peak_memory_gib(), "devices": devices}
+    if isinstance(run.model, Trained):
+        counted = counted_interactions(split, run.recipe.fit_on)
+        beside = compare_with_popularity(rankings, counted, split.test, exclude_seen=evaluation.exclude_seen)
+        status |= {"beside_popularity": beside, "loss_change": loss_change(fitted.history)}
     folder.finish(identity=run.identity, **status)
     remove_states(folder)
     display.print_line(f"finished in {format_duration(seconds)}")
+    for caveat in training_caveats(describe(run.model), [status]):
+        display.print_line(f"{caveat.mark}: {caveat.sentence}")
 
 
 def _rank(

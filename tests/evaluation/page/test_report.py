@@ -11,7 +11,7 @@ import pytest
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.settings import describe
 from evaluation import report
-from evaluation.page.data_and_models import as_code, stopped_while_improving
+from evaluation.page.data_and_models import as_code
 from tests.evaluation.made_runs import GRID, MIXED, make_run
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -148,21 +148,6 @@ def test_a_loss_that_this_version_does_not_know_is_remarked_on(tmp_path, monkeyp
     text = write_report(make_run(tmp_path / "own", {"Own": own, "SASRec": MIXED["SASRec"]}), monkeypatch)
     remark = "Own has a loss that this version does not know: no probabilities."
     assert remark in text and remark in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ({"best_epoch": 30, "epochs": 30, "best_validation": 0.1, "stopped_by": "max_epochs"}, True),
-        ({"best_epoch": 23, "epochs": 30, "best_validation": 0.1, "stopped_by": "time_limit"}, False),
-        ({"best_epoch": 24, "epochs": 30, "best_validation": 0.1, "stopped_by": "time_limit"}, True),
-        ({"best_epoch": 29, "epochs": 30, "best_validation": 0.1, "stopped_by": "early_stopping"}, False),
-        ({"best_epoch": 20, "epochs": 20, "best_validation": None, "stopped_by": "max_epochs"}, False),
-        ({}, False),
-    ],
-)
-def test_a_model_is_underfit_if_its_budget_ended_while_it_improved(status, expected):
-    assert stopped_while_improving(status) is expected
 
 
 def test_settings_are_shown_as_python():

@@ -1,0 +1,89 @@
+"""Caveats about how a training ended: before it started, while it was improving, by a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aprec_like.types import Json
+from evaluation.results.load import Caveat
+
+MIN_UNDERFIT_SHARE = 0.8
+"""A training without early stopping is underfit if its best epoch lies after this share of its epochs."""
+
+MAX_GAIN = 1.1
+"""A model whose metric is at most this many times that of Popularity is hardly better."""
+
+MIN_OVERLAP = 0.5
+"""A model with this share of Popularity's first items ranks nearly as Popularity does."""
+
+MAX_GAIN_OF_SIMILAR = 1.25
+"""As `MAX_GAIN`, for models that rank nearly as Popularity does."""
+
+MIN_LOSS_FALL = 0.01
+"""A loss that fell by this share in the last fifth of the epochs was still falling."""
+
+
+def training_caveats(settings: Json, statuses: Sequence[Json]) -> tuple[Caveat, ...]:
+    """Return what a reader must know about the trainings of a model.
+
+    Args:
+        settings: the model's entry in recipe.json.
+        statuses: contents of status.json, one per seed.
+    """
+    found: dict[str, list[str]] = {}
+    for status in statuses:
+        for caveat in _caveats(settings, status):
+            found.setdefault(caveat.mark, []).append(caveat.sentence)
+    return tuple(
+        Caveat(mark, sentences[0] + (f" (in {len(sentences)} of {len(statuses)} trainings)" if statuses[1:] else ""))
+        for mark, sentences in found.items()
+    )
+
+
+def stopped_while_improving(status: Json) -> bool:
+    """Return whether a status.json has its best epoch in the last fifth of a training without early stopping."""
+    if status.get("best_validation") is None or status.get("stopped_by") == "early_stopping":
+        return False
+    return bool(status.get("best_epoch", 0) >= MIN_UNDERFIT_SHARE * status.get("epochs", 1))
+
+
+def _caveats(settings: Json, status: Json) -> Iterator[Caveat]:
+    """Yield the caveats of one training."""
+    if "epochs" not in status:  # a counting model
+        return
+    is_validated = status.get("best_validation") is not None
+    yield from _popularity_caveats(settings, status, is_validated)
+    epochs, best = status["epochs"], status.get("best_epoch")
+    if stopped_while_improving(status):
+        yield Caveat("underfit", f"still improving when training ended (best epoch {best} of {epochs})")
+    if status.get("stopped_by") == "time_limit":
+        yield Caveat("time limit", f"training was ended by the time limit in epoch {epochs}")
+    elif status.get("stopped_by") == "max_epochs" and is_validated and not stopped_while_improving(status):
+        yield Caveat("epochs cut", f"max_epochs={epochs} ended training before early stopping did (best epoch {best})")
+
+
+def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Iterator[Caveat]:
+    """Yield a caveat if the model ranks hardly better than Popularity."""
+    beside = status.get("beside_popularity")
+    if not beside:
+        return
+    is_similar = beside["overlap"] >= MIN_OVERLAP
+    if beside["model"] > (MAX_GAIN_OF_SIMILAR if is_similar else MAX_GAIN) * beside["popularity"]:
+        return
+    facts = (
+        f"hardly better than Popularity ({beside['metric']} {beside['model']:.4f} against {beside['popularity']:.4f}, "
+        f"{beside['overlap']:.0%} of its first items are the most popular ones)"
+    )
+    if is_validated and status.get("loss_change", 0.0) <= -MIN_LOSS_FALL:
+        remedy = _remedy(settings)
+        yield Caveat("never started", f"{facts}, and its loss was still falling when training ended: {remedy}")
+    else:
+        yield Caveat("no better than Popularity", facts)
+
+
+def _remedy(settings: Json) -> str:
+    """Return what lets a training start: a prior where the loss is binary, else more time."""
+    is_binary = (settings.get("loss") or {}).get("class") in ("BCE", "GBCE")
+    if is_binary and not settings.get("prior_start"):
+        return "prior_start=True, or more patience, lets it start"
+    return "more patience or a larger learning rate lets it start"
