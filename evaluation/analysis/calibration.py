@@ -104,13 +104,20 @@ def read_calibrated_models(runs: LoadedRuns) -> list[CalibratedModel]:
     for model in runs.models:
         probability = None if _has_unknown_loss(model) else find_probability(model.settings, len(catalogue))
         if probability is not None and model.folders:
-            models.append(_read_model(model, probability, catalogue))
+            found = _read_model(model, probability, catalogue)
+            models += [found] if (found.items != PADDING).any() else []
     return models
 
 
-def calibration_remarks(runs: LoadedRuns) -> list[str]:
-    """Return a remark on every model whose probabilities are unknown because its loss is."""
+def calibration_remarks(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> list[str]:
+    """Return a remark on every model without predictions: its loss is unknown, or no item was left to rank."""
+    read = {model.name for model in models}
     return [
+        f"{model.name} ranked no items, because every user has seen all of them: no predictions."
+        for model in runs.models
+        if model.folders and model.name not in read and not _has_unknown_loss(model)
+        if find_probability(model.settings, 2) is not None
+    ] + [
         f"{model.name} has a loss that this version does not know: no probabilities."
         for model in runs.models
         if _has_unknown_loss(model)

@@ -136,14 +136,17 @@ def _calibration_figures(
         + ("an item with that precision." if truths is None else "the true probabilities of these items.")
         + caption_notes(models)
     )
-    yield ReportFigure("confidence", "calibration", caption, draw_confidence(models, styles, truths))
+    has_hits = any(model.predictions.is_target.any() for model in models)  # logarithmic axes have no zero
+    if has_hits:
+        yield ReportFigure("confidence", "calibration", caption, draw_confidence(models, styles, truths))
     caption = (
         f"Predictions of the best {depth} items of every user in 20 bins of equal size: how often they came true, with "
         "Wilson's 95 % intervals; ECE is the mean distance over all bins, also those in which none came true and which "
         "the logarithmic axes leave out."
     )
-    yield ReportFigure("reliability", "calibration", caption, draw_reliability(models, styles))
-    case = _find_case(runs, user)
+    if has_hits:
+        yield ReportFigure("reliability", "calibration", caption, draw_reliability(models, styles))
+    case = _find_case(runs, models, user)
     caption = (
         f"Predicted probability of the best {depth} items of user {runs.cases['user'].iloc[case]}, and the sum over "
         "the whole catalogue; a circle is the item that came next." + caption_notes(models)
@@ -152,14 +155,18 @@ def _calibration_figures(
     yield ReportFigure("user", "calibration", caption, figure)
 
 
-def _find_case(runs: LoadedRuns, user: str | None) -> int:
-    """Return the row of a user; of the paper's user or the first one if it is `None`."""
+def _find_case(runs: LoadedRuns, models: Sequence[CalibratedModel], user: str | None) -> int:
+    """Return the row of a user; of the paper's user, or the first one with predictions, if it is `None`."""
     users = pd.Index(runs.cases["user"].astype(str))
+    has_predictions = np.any([~np.isnan(model.predictions.probabilities).all(axis=1) for model in models], axis=0)
     if user is None:
         is_paper_dataset = runs.settings["dataset"].get("class") == "MovieLens1M"
-        user = str(PAPER_USER) if is_paper_dataset and str(PAPER_USER) in users else users[0]
-    if user not in users:
-        raise InputError(f"{runs.title}: has no test user {user}; some are {', '.join(users[:5])}")
+        if not is_paper_dataset or str(PAPER_USER) not in users:
+            return int(np.argmax(has_predictions))
+        user = str(PAPER_USER)
+    if user not in users[has_predictions]:
+        some = ", ".join(users[has_predictions][:5])
+        raise InputError(f"{runs.title}: has no test user {user} with predictions; some are {some}")
     return int(np.argmax(users == user))
 
 

@@ -52,7 +52,9 @@ def draw_one_user(
         axes.set_yscale("log")
         axes.xaxis.set_tick_params(labelbottom=True)
     format_log_axes(panels[0][0].yaxis)
-    smallest = min(float(np.nanmin(model.predictions.probabilities[case])) for model in models)
+    smallest = float(
+        np.nanmin([np.nan_to_num(model.predictions.probabilities[case], nan=1.0).min() for model in models])
+    )
     panels[0][0].set_ylim(max(MIN_PROBABILITY, smallest / 2), 1.5)
     figure.supxlabel(f"rank of the item for user {printable(user)}", fontsize=9)
     figure.supylabel("predicted probability", fontsize=9)

@@ -31,6 +31,10 @@ MIN_MINUTES = 0.01
 """Shorter times are drawn at this value: counting models take no time, and a logarithmic axis has no zero."""
 
 
+MIN_LENGTH = 1
+"""Histories without items are drawn at this length, for the same reason."""
+
+
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """Validation values of one training by epoch and by minutes since its start; all arrays (epochs,)."""
@@ -151,7 +155,7 @@ def draw_strata(metric: str, strata: Sequence[Stratum], first: str, second: str)
 def draw_dataset(cases: pd.DataFrame, items: pd.DataFrame) -> Figure:
     """Draw the distributions of history lengths and of item popularity."""
     figure, (panels,) = make_figure(7.2, 2.7, columns=2)
-    lengths = cases["history_length"].to_numpy()
+    lengths = np.maximum(cases["history_length"].to_numpy(), MIN_LENGTH)
     panels[0].ecdf(lengths, color=TEXT_COLOUR)
     panels[0].axvline(np.median(lengths), color=GRID_COLOUR, linestyle="--", label=f"median {np.median(lengths):g}")
     panels[0].set_xscale("log")
@@ -159,7 +163,7 @@ def draw_dataset(cases: pd.DataFrame, items: pd.DataFrame) -> Figure:
     panels[0].set_ylabel("share of test users")
     panels[0].legend(loc="lower right")
     counts = np.sort(items["count"].to_numpy())[::-1]
-    counts = counts[counts > 0]
+    counts = counts[counts > 0] if counts.any() else np.ones(1)
     panels[1].loglog(np.arange(1, len(counts) + 1), counts, color=TEXT_COLOUR)
     panels[1].set_xlabel("place of the item by popularity")
     panels[1].set_ylabel("interactions")

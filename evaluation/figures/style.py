@@ -16,7 +16,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from evaluation.results.files import write_figure
+from evaluation.results.files import write_bytes
 
 TEXT_COLOUR = "#1b1d21"
 """Colour of text and axes; in the page it becomes the text colour of the page, light or dark."""
@@ -143,8 +143,10 @@ def add_legend_below(figure: Figure) -> None:
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the file's suffix (.pdf, .png, .svg); without dates, so that files are equal."""
     suffix = path.suffix[1:]
+    buffer = io.BytesIO()  # if a disk is full, Matplotlib's PDF writer raises another error while it closes the file
     with mpl.rc_context({**mpl.rcParamsDefault, **RC_PARAMS}):
-        write_figure(path, lambda temporary: figure.savefig(temporary, format=suffix, metadata=NO_METADATA.get(suffix)))
+        figure.savefig(buffer, format=suffix, metadata=NO_METADATA.get(suffix))
+    write_bytes(path, buffer.getvalue())
 
 
 def to_svg(figure: Figure, prefix: str) -> str:

@@ -103,7 +103,7 @@ def write_report(options: ReportOptions) -> int:
     comparison = compare_models(runs)
     models = read_calibrated_models(runs)
     truths = _read_truths(runs, models)
-    remarks = calibration_remarks(runs)
+    remarks = calibration_remarks(runs, models)
     for remark in remarks:
         print(remark, file=sys.stderr)
     tables = [calibration_table(models, truths, remarks)] if models else []

@@ -1,4 +1,4 @@
-"""Reads and writes the file formats of a results folder: JSON, Parquet, CSV, text, figures.
+"""Reads and writes the file formats of a results folder: JSON, Parquet, CSV, text.
 
 Writes are atomic; reading a missing or damaged file, or a link, raises `InputError`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -80,12 +79,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a file."""
     with atomic_write(path) as part:
         part.write_bytes(data)
-
-
-def write_figure(path: Path, save: Callable[[Path], None]) -> None:
-    """Write a figure; `save` writes it to the path that it gets."""
-    with atomic_write(path) as part:
-        save(part)
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:

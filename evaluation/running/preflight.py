@@ -144,9 +144,17 @@ def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[st
     needed, free = predict_disk(recipe, names, sizes), shutil.disk_usage(run.path).free
     if names and needed > free:
         raise StorageError(
-            f"{run.path}: this run needs about {needed / 2**30:.2f} GiB on disk, and {free / 2**30:.2f} GiB are free; "
+            f"{run.path}: this run needs about {format_bytes(needed)} on disk, and {format_bytes(free)} are free; "
             f"make room, or choose another disk with --results DIR"
         )
+
+
+def format_bytes(num_bytes: int) -> str:
+    """Return a number of bytes in the largest unit that it has at least one of, such as 1.5 GiB or 96.0 KiB."""
+    for exponent, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if num_bytes >= 2**exponent:
+            return f"{num_bytes / 2**exponent:.1f} {unit}"
+    return f"{num_bytes} bytes"
 
 
 def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:

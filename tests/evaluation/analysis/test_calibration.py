@@ -134,8 +134,10 @@ def test_a_loss_that_this_version_does_not_know_gets_a_remark_and_no_probabiliti
     recipe["models"]["Overconfident"]["loss"] = {"class": "FocalLoss", "num_negatives": 4}
     copy.write_recipe(b"", recipe)
     runs = load_runs([copy])
-    models, remarks = read_calibrated_models(runs), calibration_remarks(runs)
+    models = read_calibrated_models(runs)
+    remarks = calibration_remarks(runs, models)
     assert [model.name for model in models] == ["Oracle"]
     assert remarks == ["Overconfident has a loss that this version does not know: no probabilities."]
     assert calibration_table(models, None, remarks).caption.endswith(remarks[0])
-    assert calibration_remarks(load_runs([run])) == []
+    known = load_runs([run])
+    assert calibration_remarks(known, read_calibrated_models(known)) == []

@@ -8,21 +8,22 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from aprec_like.errors import InputError
+from aprec_like.files import StorageError
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.recipe import Trained
 from aprec_like.settings import describe
 from aprec_like.training import Training
-from evaluation.analysis.calibration import read_calibrated_models
+from evaluation.analysis.calibration import calibration_remarks, read_calibrated_models
 from evaluation.analysis.comparison import compare_models
 from evaluation.figures.all_figures import make_figures, write_figures
 from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
-from evaluation.figures.style import TEXT_COLOUR, assign_styles, format_log_axes, to_svg
+from evaluation.figures.style import TEXT_COLOUR, assign_styles, format_log_axes, save_figure, to_svg
 from evaluation.figures.sweeps import describe_grid, find_grids, find_sweeps, grid_p_values
 from evaluation.results.load import load_runs
-from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run, trained
+from tests.evaluation.made_runs import GRID, LOSSES, MIXED, NUM_ITEMS, make_run, trained
 
 
 def all_figures(runs, **options):
@@ -156,7 +157,7 @@ def test_the_shown_user_is_the_named_one_or_the_papers_or_the_first(tmp_path):
     runs = load_runs([make_run(tmp_path / "mixed")])
     captions = {figure.name: figure.caption for figure in all_figures(runs, user="77")}
     assert "of user 77," in captions["user"]
-    with pytest.raises(InputError, match="no test user 9999; some are 1, 2"):
+    with pytest.raises(InputError, match="no test user 9999 with predictions; some are 1, 2"):
         all_figures(runs, user="9999")
     movielens = make_run(tmp_path / "ml", dataset={"class": "MovieLens1M"})
     assert "of user 1," in {figure.name: figure.caption for figure in all_figures(load_runs([movielens]))}["user"]
@@ -184,3 +185,41 @@ def test_an_axis_within_one_power_of_ten_has_numbers_too():
     ]
     assert {"0.01", "0.1", "1", "10"} <= {label.get_text() for label in axes.get_yticklabels()}
     assert not any(label.get_text() for label in axes.get_yticklabels(minor=True))
+
+
+def rewrite_top_items(run, change):
+    """Change the top items of every model; `change` gets and returns the table."""
+    for _, _, folder in list(run.models()):
+        status = folder.status()
+        folder.write_top_items(change(folder.read_top_items()))
+        folder.finish(**{name: value for name, value in status.items() if name not in ("state", "at", "sha256")})
+
+
+def test_predictions_of_which_none_came_true_have_no_logarithmic_figure(tmp_path):
+    run = make_run(tmp_path / "weak")
+    rewrite_top_items(run, lambda top: top[top["item"] != (top["user"] - 1) % NUM_ITEMS])
+    names = [figure.name for figure in all_figures(load_runs([run]))]
+    assert names == ["pairs", "learning", "time", "user", "dataset"]
+
+
+def test_users_who_have_seen_every_item_have_no_predictions(tmp_path):
+    run = make_run(tmp_path / "seen")
+    rewrite_top_items(run, lambda top: top[top["user"] > 5])
+    figures = {figure.name: figure for figure in all_figures(load_runs([run]))}
+    assert "items of user 6" in figures["user"].caption
+    with pytest.raises(InputError, match="has no test user 3 with predictions; some are 6, 7"):
+        all_figures(load_runs([run]), user="3")
+    rewrite_top_items(run, lambda top: top[:0])
+    runs = load_runs([run])
+    assert [figure.name for figure in all_figures(runs)] == ["pairs", "learning", "time", "dataset"]
+    assert len(calibration_remarks(runs, read_calibrated_models(runs))) == 4
+
+
+def test_a_full_disk_is_a_storage_error(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    for suffix in ("pdf", "png"):
+        with pytest.raises(StorageError, match="No space left on device"):
+            save_figure(Figure(), tmp_path / f"figure.{suffix}")

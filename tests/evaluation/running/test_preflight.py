@@ -13,7 +13,7 @@ from aprec_like.training import Training
 from evaluation.results.store import RunFolder
 from evaluation.running import preflight
 from evaluation.running.plan import memory_savers, predict_disk, predict_memory
-from evaluation.running.preflight import load_data, prepare
+from evaluation.running.preflight import format_bytes, load_data, prepare
 
 SMALL = SASRec(max_length=8, embedding_dim=8)
 RECIPE = Recipe(
@@ -123,3 +123,10 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_a_batch_size_that
 def test_the_predicted_memory_of_softmax_over_a_million_items_excludes_all_logits():
     trained = Trained(SASRec(), Softmax(), Training(batch_size=16))
     assert 3 < predict_memory(trained, Sizes(users=86_168, items=1_271_638, interactions=6_400_000)) / 2**30 < 9
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "text"), [(3 * 2**29, "1.5 GiB"), (5 << 20, "5.0 MiB"), (98_304, "96.0 KiB"), (100, "100 bytes")]
+)
+def test_sizes_are_told_in_a_unit_in_which_they_are_not_zero(num_bytes, text):
+    assert format_bytes(num_bytes) == text
