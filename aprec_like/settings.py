@@ -14,6 +14,11 @@ SettingsClasses = Mapping[str, type]
 """Dataclasses of settings by class name."""
 
 
+OMIT_DEFAULT: Mapping[str, bool] = {"omit_default": True}
+"""Metadata of a field that `describe` leaves out while it has its default: for fields that were added to a class, so
+that settings of older results stay equal."""
+
+
 def dataclasses_in(*modules: ModuleType) -> dict[str, type]:
     """Return the dataclasses in the namespaces of modules, by name."""
     return {
@@ -29,7 +34,7 @@ def describe(value: object) -> Any:
     if isinstance(value, Metric):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {field.name: describe(getattr(value, field.name)) for field in _described_fields(value)}
         return {"class": type(value).__name__, **fields}
     if isinstance(value, Mapping):
         return {str(key): describe(item) for key, item in value.items()}
@@ -38,6 +43,14 @@ def describe(value: object) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"A setting must be a number, string, dataclass or collection of these. Received: {value!r}")
+
+
+def _described_fields(value: Any) -> list[dataclasses.Field[Any]]:
+    return [
+        field
+        for field in dataclasses.fields(value)
+        if not (field.metadata.get("omit_default") and getattr(value, field.name) == field.default)
+    ]
 
 
 def restore(value: Any, classes: SettingsClasses) -> Any:
@@ -56,6 +69,13 @@ def restore(value: Any, classes: SettingsClasses) -> Any:
         return classes[name](**fields)
     except (TypeError, ValueError) as error:
         raise InputError(f"recipe.json has settings of {name} that this version does not know: {error}") from error
+
+
+def check_tuple(owner: str, name: str, value: object) -> None:
+    """Raise `TypeError` unless the setting `name` of the class `owner` is a tuple or list."""
+    if not isinstance(value, (tuple, list)):
+        shown = repr(value)
+        raise TypeError(f"{owner} needs {name} to be a tuple: {name}=({shown},) with a comma. Received: {shown}")
 
 
 def check_type(owner: str, name: str, value: object, kind: type | tuple[type, ...]) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 
-from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, ParquetFile, Sizes, TextFile
+from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, ParquetFile, SequenceFile, Sizes, TextFile
 from aprec_like.datasets.columns import Columns
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
-from aprec_like.datasets.table_files import read_header
+from aprec_like.datasets.table_files import TextFormat, read_header
+from aprec_like.datasets.text import has_sequences
 from aprec_like.errors import InputError
 from aprec_like.filters import is_repeat
 from aprec_like.interactions import Interactions
@@ -51,7 +52,7 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
         "users": f"{users:,}",
         "items": f"{items:,}" + (f", of which {num_occurring:,} occur" if num_occurring < items else ""),
         "interactions": f"{count:,}",
-        "density": f"{(count - num_repeats) / (users * items):.4%}",
+        "density": f"{_density(interactions):.4%} of all pairs of a user and an item",
         "per user": _quantiles(interactions.lengths),
         "per item": _quantiles(item_counts),
         "repeats": f"{num_repeats:,} repeated interactions of a user with an item ({num_repeats / count:.1%})",
@@ -67,8 +68,14 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
 def latex_row(title: str, interactions: Interactions) -> str:
     """Return a row of a LaTeX table of datasets: name, users, items, interactions, mean length, density."""
     users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
-    density = f"{count / (users * items):.2%}".replace("%", r"\%")
+    density = f"{_density(interactions):.4%}".replace("%", r"\%")
     return rf"{escape_latex(title)} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {density} \\"
+
+
+def _density(interactions: Interactions) -> float:
+    """Return the share of pairs of a user and an item that occur, however often."""
+    num_pairs = interactions.num_interactions - int(is_repeat(interactions).sum())
+    return num_pairs / (interactions.num_users * interactions.num_items)
 
 
 def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> dict[str, Interactions]:
@@ -90,7 +97,7 @@ def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
         return AtomicFile(str(path))
     if extension in ("csv", "tsv"):
         separator = "\t" if extension == "tsv" else ","
-        columns = _find_columns(path, column_names, read_header(path, separator))
+        columns = _find_columns(path, column_names, read_header(path, TextFormat(separator)))
         return CSVFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating, separator=separator)
     if extension == "parquet":
         try:
@@ -99,7 +106,7 @@ def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
             raise InputError(f"{path}: is not a Parquet file, or damaged: {error}") from error
         columns = _find_columns(path, column_names, header)
         return ParquetFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
-    return TextFile(str(path))
+    return SequenceFile(str(path)) if has_sequences(path) else TextFile(str(path))
 
 
 def _find_columns(path: Path, column_names: Mapping[str, str | None], header: list[str]) -> Columns:

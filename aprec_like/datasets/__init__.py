@@ -13,7 +13,7 @@ from aprec_like.datasets.review_files import AmazonVideo, Beauty, Steam
 from aprec_like.datasets.simulated.dataset import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
 from aprec_like.datasets.simulated.next_item_distribution import Mixture
 from aprec_like.datasets.table_files import AtomicFile, CSVFile, ParquetFile
-from aprec_like.datasets.text import TextFile
+from aprec_like.datasets.text import SequenceFile, TextFile
 
 PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
     {
@@ -49,6 +49,7 @@ __all__ = [
     "ParquetFile",
     "PreSplitFolder",
     "Publication",
+    "SequenceFile",
     "Simulated",
     "Sizes",
     "Steam",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,16 @@ MAX_INT64 = np.iinfo(np.int64).max
 """Larger whole numbers stay unsigned."""
 
 
+TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Units of timestamps, with how many of them make a second."""
+
+MAX_SECONDS = 1e11
+"""Timestamps above, beyond the year 5000 as seconds, are in a smaller unit."""
+
+TIME_NAMES = ("timestamp", "time", "ts", "date", "datetime", "event_time", "created_at", "unixreviewtime")
+"""Lower-case names of columns that hold timestamps."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """Names of the columns of a table.
@@ -29,12 +39,14 @@ class Columns:
         item: column of item ids.
         timestamp: column of timestamps, in seconds or as ISO 8601 dates; `None` if the rows are in time order.
         rating: column of ratings; `None` if there are none.
+        time_unit: unit of timestamps that are numbers, a key of `TIME_UNITS`.
     """
 
     user: str
     item: str
     timestamp: str | None = None
     rating: str | None = None
+    time_unit: str = "s"
 
     @property
     def names(self) -> list[str]:
@@ -42,8 +54,24 @@ class Columns:
         return [name for name in (self.user, self.item, self.timestamp, self.rating) if name is not None]
 
 
-def interactions_from(table: pa.Table, columns: Columns, location_of_row: Callable[[int], str]) -> Interactions:
-    """Convert a table to interactions; `location_of_row` returns file and line of a row, for errors."""
+def unused_time(columns: Columns, names: Sequence[str]) -> str | None:
+    """Return the first of the table's columns that holds timestamps by its name, if none was named."""
+    if columns.timestamp is not None:
+        return None
+    return next((name for name in names if name.lower() in TIME_NAMES and name not in columns.names), None)
+
+
+def interactions_from(
+    table: pa.Table, columns: Columns, location_of_row: Callable[[int], str], ignored_time: str | None = None
+) -> Interactions:
+    """Convert a table to interactions.
+
+    Args:
+        table: with at least the named columns.
+        columns: names of the columns.
+        location_of_row: returns file and line of a row, for errors.
+        ignored_time: a column of timestamps that is not used; rows that contradict it are refused.
+    """
     if len(table) == 0:
         raise InputError(f"{location_of_row(0)}: has no interactions")
 
@@ -59,13 +87,71 @@ def interactions_from(table: pa.Table, columns: Columns, location_of_row: Callab
             raise InputError(f"{location_of_row(row)}: {name} must be {expected}. Received: {values[row].as_py()!r}")
         return converted
 
+    def ids(name: str) -> Array:
+        converted = column(name, _as_ids, "an id")
+        if (row := _row_of_padded_twin(table[name])) is not None:
+            shown = table[name][row].as_py()
+            raise InputError(
+                f"{location_of_row(row)}: {name} {shown!r} and {shown.strip()!r} differ in white space alone; remove "
+                "it from the file"
+            )
+        return converted
+
     timestamp, rating = columns.timestamp, columns.rating
-    return Interactions.from_ids(
-        users=column(columns.user, _as_ids, "an id"),
-        items=column(columns.item, _as_ids, "an id"),
-        timestamps=column(timestamp, _as_seconds, "a number or an ISO 8601 date") if timestamp else None,
-        ratings=column(rating, _as_numbers, "a number") if rating else None,
-    )
+    times = column(timestamp, _as_seconds, "a number or an ISO 8601 date") if timestamp else None
+    if timestamp and times is not None and _is_number(table[timestamp]):
+        times = _in_seconds(times, columns.time_unit, f"{location_of_row(0)}: {timestamp}")
+    users = ids(columns.user)
+    if ignored_time is not None:
+        _check_order(users, table[ignored_time], ignored_time, location_of_row)
+    ratings = column(rating, _as_numbers, "a number") if rating else None
+    return Interactions.from_ids(users, ids(columns.item), times, ratings)
+
+
+def _row_of_padded_twin(values: pa.ChunkedArray) -> int | None:
+    """Return the first row whose id has white space around it and occurs without it too; `None` if there is none."""
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return None
+    trimmed = pc.utf8_trim_whitespace(values)
+    is_padded = pc.not_equal(trimmed, values)
+    if not pc.any(is_padded).as_py():
+        return None
+    is_twin = pc.and_(is_padded, pc.is_in(trimmed, value_set=pc.unique(values)))
+    row = pc.index(is_twin, True).as_py()
+    return None if row < 0 else int(row)
+
+
+def _is_number(values: pa.ChunkedArray) -> bool:
+    """Return whether timestamps are numbers rather than dates."""
+    return not pa.types.is_temporal(values.type) and not np.isnan(_as_numbers(values)).all()
+
+
+def _in_seconds(times: Array, unit: str, place: str) -> Array:
+    """Convert numbers of a unit to seconds; whole seconds stay whole numbers."""
+    if unit == "s" and np.median(np.abs(times)) >= MAX_SECONDS:
+        size = float(np.median(np.abs(times)))
+        likely = next((name for name, factor in TIME_UNITS.items() if size / factor < MAX_SECONDS), "ns")
+        year = 1970 + size / (365.2425 * 86_400)
+        raise InputError(
+            f"{place} must be in seconds. Received: {times[0]} (about the year {year:,.0f}); name the unit: "
+            f"time_unit={likely!r}"
+        )
+    return times if unit == "s" else times / TIME_UNITS[unit]
+
+
+def _check_order(users: Array, values: pa.ChunkedArray, name: str, location_of_row: Callable[[int], str]) -> None:
+    """Refuse rows that are not in the order of a column of timestamps which was not named."""
+    try:
+        times = _as_seconds(values)
+    except ValueError:
+        return  # no timestamps after all
+    order = np.argsort(pd.factorize(users)[0], kind="stable")
+    is_wrong = (np.diff(times[order]) < 0) & (users[order][1:] == users[order][:-1])
+    if is_wrong.any():
+        raise InputError(
+            f"{location_of_row(int(order[1:][is_wrong].min()))}: is earlier than a row above it of the same user, by "
+            f"the column {name!r}, which is not used; name it: timestamp={name!r}"
+        )
 
 
 def _as_ids(values: pa.ChunkedArray) -> Array:
@@ -110,7 +196,7 @@ def _as_seconds(values: pa.ChunkedArray) -> Array:
 def _dates_as_seconds(dates: pa.ChunkedArray) -> Array:
     """Convert dates of any year to seconds; missing ones become NaN."""
     unit = dates.type.unit if pa.types.is_timestamp(dates.type) else "s"
-    per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+    per_second = TIME_UNITS[unit]
     counts = dates.cast(pa.timestamp(unit)).cast(pa.int64())
     return counts.to_pandas().to_numpy(np.float64, na_value=np.nan) / per_second
 

@@ -1,10 +1,49 @@
-"""Access to files on disk that may be gzipped."""
+"""Access to files on disk: where they are looked for, plain or gzipped, and whether they are text."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import zlib
+from contextvars import ContextVar
 from pathlib import Path
+
+from aprec_like.errors import InputError
+
+RECIPE_FOLDER: ContextVar[Path | None] = ContextVar("RECIPE_FOLDER", default=None)
+"""Folder of the recipe that was loaded last, in which files are looked for too; set when a recipe is loaded."""
+
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def search_folders(data_dir: Path) -> list[Path]:
+    """Return where a relative path is looked for: the data folder, beside the recipe, the current folder."""
+    beside = RECIPE_FOLDER.get()
+    folders = [data_dir, *([] if beside is None else [beside]), Path()]
+    return list({folder.resolve(): folder for folder in reversed(folders)}.values())[::-1]
+
+
+def missing_error(path: str, data_dir: Path, kind: str = "file") -> InputError:
+    """Return the error of a path that is nowhere, with all places and what to do."""
+    places = [Path(path)] if Path(path).is_absolute() else [folder / path for folder in search_folders(data_dir)]
+    named = ", ".join(str(place.absolute()) for place in places)
+    return InputError(
+        f"{path}: there is no such {kind}; looked for {named}{' (or .gz)' if kind == 'file' else ''}; put it beside "
+        "the recipe, or name its folder with --data DIR"
+    )
+
+
+def check_is_text(path: Path, remedy: str = "save it as UTF-8") -> None:
+    """Refuse a file that is empty, or UTF-16 by its first bytes; `remedy` says what to do about that."""
+    try:
+        with open_plain_or_gzipped(path) as file:
+            start = file.read(2)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not start:
+        raise InputError(f"{path}: is empty")
+    if start in UTF16_MARKS:
+        raise InputError(f"{path}: is UTF-16 text; {remedy}")
 
 
 def find_plain_or_gzipped(path: Path) -> Path | None:

@@ -9,6 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
+from aprec_like.datasets.local_files import missing_error, search_folders
+from aprec_like.datasets.text import read_sequences
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories, Interactions, offsets_from_lengths
 from aprec_like.splits.as_given import TRAIN_LENGTH, VALIDATION_LENGTH
@@ -25,16 +27,16 @@ class PreSplitFolder(Dataset):
     Use `split=AsGiven()` to keep the split of the folder; other splits use only the sequences.
 
     Args:
-        path: path of the folder, relative to the data folder or absolute.
+        path: path of the folder: absolute, or relative to the data folder, the recipe's folder or the current folder.
     """
 
     path: str
 
     @override
     def load(self, data_dir: Path) -> Interactions:
-        folder = data_dir / self.path
-        if not folder.is_dir():
-            raise InputError(f"{folder} does not exist; put the folder there or name another data folder")
+        folder = self._find(data_dir)
+        if folder is None:
+            raise missing_error(self.path, data_dir, kind="folder")
         train, test = read_sequences(folder / "train/input.txt"), read_sequences(folder / "test/input.txt")
         targets = read_sequences(folder / "test/output.txt")
         if not len(train) == len(test) == len(targets) or not (targets.lengths == 1).all():
@@ -55,24 +57,11 @@ class PreSplitFolder(Dataset):
 
     @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        return (data_dir / self.path).is_dir()
+        return self._find(data_dir) is not None
 
-
-def read_sequences(path: Path) -> Histories:
-    """Read the whole numbers of a text file, one sequence per line."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        items = np.array(data.split(), np.int64)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: must contain only whole numbers: {error}") from error
-    characters = np.frombuffer(data.rstrip() + b"\n", np.uint8)
-    is_space = np.isin(characters, np.frombuffer(b" \t\r\n", np.uint8))
-    starts = np.flatnonzero(~is_space & np.append(True, is_space[:-1]))
-    line_ends = np.flatnonzero(characters == ord("\n"))
-    return Histories(items, np.append(0, np.searchsorted(starts, line_ends)))
+    def _find(self, data_dir: Path) -> Path | None:
+        found = (folder / self.path for folder in search_folders(data_dir))
+        return next((path for path in found if path.is_dir()), None)
 
 
 def _append(inputs: Histories, outputs: Histories) -> Histories:

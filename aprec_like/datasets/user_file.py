@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.local_files import find_plain_or_gzipped
-from aprec_like.errors import InputError
+from aprec_like.datasets.local_files import find_plain_or_gzipped, missing_error, search_folders
 from aprec_like.interactions import Interactions
 
 
@@ -20,22 +19,26 @@ class UserFile(Dataset):
     """File of the user, plain or gzipped.
 
     Args:
-        path: path of the file, relative to the data folder or absolute; `NAME.gz` is found for `NAME`.
+        path: path of the file: absolute, or relative to the data folder, the recipe's folder or the current folder, in
+            this order; `NAME.gz` is found for `NAME`.
     """
 
     path: str
 
     @override
     def load(self, data_dir: Path) -> Interactions:
-        path = find_plain_or_gzipped(data_dir / self.path)
+        path = self._find(data_dir)
         if path is None:
-            missing = data_dir / self.path
-            raise InputError(f"{missing} (or .gz) does not exist; put the file there or name another data folder")
+            raise missing_error(self.path, data_dir)
         return load_cached(path, self, lambda: self._read(path))
 
     @override
     def is_on_disk(self, data_dir: Path) -> bool:
-        return find_plain_or_gzipped(data_dir / self.path) is not None
+        return self._find(data_dir) is not None
+
+    def _find(self, data_dir: Path) -> Path | None:
+        found = (find_plain_or_gzipped(folder / self.path) for folder in search_folders(data_dir))
+        return next((path for path in found if path is not None), None)
 
     @abstractmethod
     def _read(self, path: Path) -> Interactions:

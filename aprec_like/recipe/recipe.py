@@ -13,7 +13,7 @@ from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
-from aprec_like.settings import check_type
+from aprec_like.settings import check_tuple, check_type
 from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
 
@@ -45,6 +45,7 @@ class Evaluation:
     candidates: UniformCandidates | None = None
 
     def __post_init__(self) -> None:
+        check_tuple("Evaluation", "metrics", self.metrics)
         if not self.metrics:
             raise ValueError("Evaluation needs at least one metric. Received: none")
         for metric in self.metrics:
@@ -114,6 +115,7 @@ class Recipe:
     def __post_init__(self) -> None:
         self._check_data()
         self._check_models()
+        check_tuple("Recipe", "seeds", self.seeds)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not all(0 <= s <= MAX_SEED for s in self.seeds):
             raise ValueError(f"Recipe needs distinct seeds from 0 to 2**32 - 1. Received: seeds={self.seeds}")
         grouped = [name for names in self.groups.values() for name in names]
@@ -138,6 +140,7 @@ class Recipe:
         check_type("Recipe", "evaluation", self.evaluation, Evaluation)
         if self.fit_on not in FIT_ON:
             raise ValueError(f"Recipe needs fit_on to be one of {', '.join(FIT_ON)}. Received: {self.fit_on!r}")
+        check_tuple("Recipe", "filters", self.filters)
         for each in self.filters:
             check_type("Recipe", "filters", each, Filter)
         if self.filters and isinstance(self.split, AsGiven):

@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from aprec_like.datasets.local_files import RECIPE_FOLDER
 from aprec_like.errors import InputError
 from aprec_like.recipe.recipe import Recipe
 
@@ -20,6 +21,7 @@ def load_recipe(path: Path) -> Recipe:
         raise InputError(f"{path}: a recipe is a Python file, NAME.py")
     module = ModuleType(f"recipe_{path.stem}")
     module.__file__ = str(path)
+    RECIPE_FOLDER.set(path.parent)
     sys.modules[module.__name__] = module  # dataclasses that the recipe defines look up their module here
     try:
         # An import could load outdated bytecode of the file.

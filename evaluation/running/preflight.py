@@ -53,6 +53,8 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
         f"{interactions.num_interactions:,} interactions",
         file=sys.stderr,
     )
+    for note in recipe.dataset.notes:
+        print(note, file=sys.stderr)
     if leakage := description["split"].get("leave_one_out"):
         print(
             f"leave-one-out would train on the future: {leakage['after_a_target']:,} of its "

@@ -83,3 +83,15 @@ def test_ratings_and_titles_of_movielens_are_described_as_published_and_as_prepr
         "  items         2",
     ]
     assert "2 Amélie (2001) (5)" in out and "1 Amélie (2001) (5)" in out
+
+
+def test_both_densities_count_a_repeated_pair_once(command, tmp_path):
+    (tmp_path / "a.csv").write_text("user,item\n1,1\n1,1\n2,2\n2,2\n2,2\n")
+    code, out, _ = command("describe", tmp_path / "a.csv")
+    assert code == 0 and "50.0000% of all pairs" in out and r"& 50.0000\% \\" in out
+
+
+def test_lines_of_sequences_are_described(command, tmp_path):
+    (tmp_path / "LastFM.txt").write_text("1 10\n2 10 20 30\n")
+    code, out, _ = command("describe", tmp_path / "LastFM.txt")
+    assert code == 0 and "interactions  4" in out

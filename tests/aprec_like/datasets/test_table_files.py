@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from aprec_like.datasets import AtomicFile, CSVFile, ParquetFile, TextFile
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
+from aprec_like.recipe_classes import DATA_CLASSES
+from aprec_like.settings import describe, restore
 
 
 def events(interactions: Interactions) -> list[tuple]:
@@ -197,3 +199,82 @@ def test_a_malformed_csv_is_refused_or_read_without_losing_a_row(tmp_path, conte
     rows = [row for row in csv.reader(io.StringIO(content.decode(), newline="")) if row]
     assert loaded.num_interactions == len(rows)
     assert all(len(row) == 2 for row in rows)
+
+
+@pytest.mark.parametrize("text", ["1::10::4\n2::20::5\n", "1::10::4\r\n2::20::5\r\n", '1::10::4\n2::20::"5\n'])
+def test_separators_of_several_characters(tmp_path, text):
+    loaded = load_csv(tmp_path, text, separator="::", header=("u", "i", "r"))
+    assert events(loaded) == [(1, 10), (2, 20)]
+
+
+def test_a_line_of_a_file_with_a_long_separator_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"data.csv:3: must have 3 columns. Received: 2"):
+        load_csv(tmp_path, "u::i::r\n1::10::4\n1::10\n", separator="::")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "cp1252"])
+def test_other_encodings_are_read(tmp_path, encoding):
+    loaded = load_csv(tmp_path, "u,i\nzoë,1\n".encode(encoding), encoding=encoding)
+    assert events(loaded) == [("zoë", 1)]
+
+
+def test_another_encoding_than_utf_8_is_reported_with_the_remedy(tmp_path):
+    with pytest.raises(InputError, match=r"is UTF-16 text; name it: CSVFile\(.*encoding='utf-16'\)"):
+        load_csv(tmp_path, "u,i\n1,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"name its encoding, such as CSVFile\(.*encoding='latin-1'\)"):
+        load_csv(tmp_path, "u,i\nzoë,1\n".encode("latin-1"))
+
+
+def test_an_empty_file_is_reported(tmp_path):
+    with pytest.raises(InputError, match=r"data\.csv: is empty"):
+        load_csv(tmp_path, "")
+
+
+def test_settings_that_cannot_be_meant_are_refused():
+    for settings_, message in (
+        ({"user": "u", "item": "u"}, "needs different columns. Received: 'u' twice"),
+        ({"user": "u", "item": "i", "time_unit": "h"}, "time_unit of s, ms, us, ns"),
+        ({"user": "u", "item": "i", "encoding": "utf-99"}, "encoding that Python knows"),
+        ({"user": "u", "item": "i", "separator": ""}, "needs a separator"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CSVFile("data.csv", **settings_)
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_times_in_a_smaller_unit_are_reported_and_converted_when_it_is_named(tmp_path, unit, factor):
+    seconds = [1_577_836_810, 1_577_836_805]
+    text = "u,i,t\n" + "".join(f"1,{item},{second * factor}\n" for item, second in enumerate(seconds))
+    with pytest.raises(InputError, match=f"t must be in seconds. Received: .*; name the unit: time_unit='{unit}'"):
+        load_csv(tmp_path, text, timestamp="t")
+    loaded = load_csv(tmp_path, text, timestamp="t", time_unit=unit)
+    assert loaded.timestamps.tolist() == sorted(seconds) and events(loaded) == [(1, 1), (1, 0)]
+
+
+def test_ids_that_differ_in_white_space_alone_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"data.csv:4: i '10 ' and '10' differ in white space alone"):
+        load_csv(tmp_path, "u,i\n1,10\n2,20\n3,10 \n")
+    assert events(load_csv(tmp_path, "u,i\n1, 10\n2, 20\n")) == [(1, " 10"), (2, " 20")]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_that_contradict_an_unused_column_of_times_are_refused(tmp_path, suffix):
+    frame = pd.DataFrame({"u": [1, 2, 1, 2], "i": [1, 2, 3, 4], "Timestamp": [5, 9, 4, 10]})
+    reader = {"csv": CSVFile, "parquet": ParquetFile}[suffix]
+
+    def load(frame: pd.DataFrame) -> Interactions:
+        path = tmp_path / f"data.{suffix}"
+        frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+        return reader(path.name, user="u", item="i").load(tmp_path)
+
+    with pytest.raises(InputError, match=r"data.*(:4|row 3): is earlier .*; name it: timestamp='Timestamp'"):
+        load(frame)
+    assert load(frame.sort_values("Timestamp")).num_interactions == 4
+    assert load(frame.assign(Timestamp="morning")).num_interactions == 4
+
+
+def test_settings_added_later_are_described_only_where_they_are_used():
+    described = describe(CSVFile("data.csv", "u", "i"))
+    assert "encoding" not in described and "time_unit" not in described
+    assert describe(CSVFile("data.csv", "u", "i", time_unit="ms"))["time_unit"] == "ms"
+    assert restore(describe(CSVFile("a.csv", "u", "i", encoding="latin-1")), DATA_CLASSES).encoding == "latin-1"

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from aprec_like.datasets import TextFile
+from aprec_like.datasets import SequenceFile, TextFile
 from aprec_like.errors import InputError
+from aprec_like.recipe import load_recipe
 
 
 def load(folder: Path, content: bytes, **settings):
@@ -70,3 +71,61 @@ def test_a_declared_catalogue_has_ids_from_one(tmp_path):
 def test_an_id_outside_the_declared_catalogue_is_refused(tmp_path, item):
     with pytest.raises(InputError, match=rf"between 1 and num_items=10. Received: {item}"):
         load(tmp_path, f"1 5\n1 {item}\n".encode(), num_items=10)
+
+
+def load_sequences(folder: Path, content: bytes):
+    (folder / "lines.txt").write_bytes(content)
+    return SequenceFile("lines.txt").load(folder)
+
+
+@pytest.mark.parametrize("content", [b"2 30 10\n1 10 20 10\n", b"\xef\xbb\xbf2 30 10\r\n\r\n1 10 20 10"])
+def test_a_line_per_user_becomes_a_sequence(tmp_path, content):
+    interactions = load_sequences(tmp_path, content)
+    assert interactions.user_ids.tolist() == [1, 2]
+    assert interactions.item_ids[interactions.items].tolist() == [10, 20, 10, 30, 10]
+    (tmp_path / "lines.txt").unlink()
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress(content))
+    assert SequenceFile("lines.txt").load(tmp_path).lengths.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1 10 20\n2\n", "user 2 without items"),
+        (b"1 10 20\n1 30\n", "one line per user. Received: user 1 twice"),
+        (b"1 10 x\n", "only whole numbers"),
+        (b"", "is empty"),
+        (b"\n\n", "no numbers"),
+        ("1 2 3\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+    ],
+)
+def test_lines_that_are_no_sequences_are_refused(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        load_sequences(tmp_path, content)
+
+
+def test_pairs_that_are_sequences_name_the_class_that_reads_them(tmp_path):
+    with pytest.raises(InputError, match="SequenceFile reads lines of a user and its items"):
+        load(tmp_path, b"1 10 20 30\n2 10 20\n")
+
+
+def test_a_file_is_looked_for_in_the_data_folder_beside_the_recipe_and_in_the_current_folder(tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in ("data", "recipes", "here")]
+    for number, folder in enumerate(folders, start=1):
+        folder.mkdir()
+        (folder / "data.txt").write_text("1 1\n" * number)
+    recipe = folders[1] / "mine.py"
+    recipe.write_text(
+        "from aprec_like.datasets import TextFile\nfrom aprec_like.models import Popularity\n"
+        "from aprec_like.recipe import Recipe\n"
+        "recipe = Recipe(dataset=TextFile('data.txt'), models={'Popularity': Popularity()})\n"
+    )
+    monkeypatch.chdir(folders[2])
+    dataset = load_recipe(recipe).dataset
+    for number, folder in enumerate(folders, start=1):
+        assert dataset.is_on_disk(folders[0]) and dataset.load(folders[0]).num_interactions == number
+        (folder / "data.txt").unlink()
+    assert not dataset.is_on_disk(folders[0])
+    with pytest.raises(InputError, match="name its folder with --data DIR") as error:
+        dataset.load(folders[0])
+    assert all(str(folder / "data.txt") in str(error.value) for folder in folders)

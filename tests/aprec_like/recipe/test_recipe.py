@@ -1,7 +1,7 @@
 import pytest
 
 from aprec_like.datasets import Simulated, TextFile
-from aprec_like.filters import WithoutRepeats
+from aprec_like.filters import KCore, WithoutRepeats
 from aprec_like.metrics import NDCG
 from aprec_like.models import Oracle, Popularity
 from aprec_like.recipe import Evaluation, Recipe
@@ -16,6 +16,8 @@ from aprec_like.recipe import Evaluation, Recipe
         ({"published": {"Other": {"NDCG@10": 0.1}}}, "belong in literature. Received: Other"),
         ({"evaluation": Evaluation}, "evaluation"),
         ({"fit_on": "everything"}, "fit_on to be one of train, train.validation, mixed. Received: 'everything'"),
+        ({"filters": KCore(5, 5)}, r"filters to be a tuple: filters=\(KCore\(.*\),\) with a comma"),
+        ({"seeds": 3}, r"seeds to be a tuple: seeds=\(3,\) with a comma"),
         ({"groups": {"a": ("Other",)}}, "groups of its models"),
         ({"groups": {"a": ("Popularity",), "b": ("Popularity",)}}, "each in at most one group"),
     ],
