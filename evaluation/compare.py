@@ -33,7 +33,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="results folders, such as results/ml1m_gsasrec"
     )
-    parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="only these metrics, such as NDCG@10")
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="these metrics, such as NDCG@5; others than the recipe's are computed from ranks",
+    )
     parser.add_argument("--baseline", metavar="NAME", help="compare every model with this one instead of the best")
     parser.add_argument(
         "--test",

@@ -13,7 +13,7 @@ import pandas as pd
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
 from evaluation.results.identity import identify, learns_validation
-from evaluation.results.schemas import is_numeric
+from evaluation.results.metric_columns import add_metrics, check_metric_names
 from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
 
 Origin = Literal["trained", "counting", "imported"]
@@ -200,8 +200,7 @@ def _load_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> LoadedRun
     settings = run.read_recipe()
     run.verify(settings)
     available = tuple(settings["columns"])
-    if unknown := [metric for metric in metrics if metric not in available]:
-        raise InputError(f"{run.path}: has no metric {unknown[0]}; it has {', '.join(available)}")
+    check_metric_names(run.path, metrics, available)
     models, remarks, cases = _load_models(run, settings, metrics or available)
     return LoadedRuns(title, models, metrics or available, cases, settings, remarks, (run,))
 
@@ -212,9 +211,13 @@ def _load_models(
     """Return the finished models in the recipe's order, remarks on the others, and the cases."""
     dataset = run.read_dataset() if "run" in settings else {}
     folders: dict[str, dict[int, ModelFolder]] = {name: {} for name in settings["models"]}
+    others: dict[str, None] = {}
     for name, seed, folder in run.models():
-        folders.setdefault(name, {})[seed] = folder
-    models, remarks = [], []
+        if name in folders:
+            folders[name][seed] = folder
+        else:
+            others[name] = None
+    models, remarks = [], [f"{name}: not in the recipe; its folder stays" for name in others]
     cases = pd.DataFrame({"user": [], "target": []})
     for name, by_seed in folders.items():
         if not by_seed:
@@ -227,30 +230,20 @@ def _load_models(
                 reason = f": {status['reason']}" if "reason" in status else ""
                 remarks.append(f"{name}, seed {seed}: {status['state']}{reason}")
                 continue
-            if dataset and name in settings["models"]:
+            if dataset:
                 folder.check_identity(identify(settings, dataset, name, seed))
             folder.verify(SMALL_FILES)
-            frame = folder.read_per_user()
-            _check_metrics(folder, frame, metrics)
+            frame = add_metrics(folder.path, folder.read_per_user(), metrics)
             cases = frame[["user", "target"]] if len(cases) == 0 else cases
             if not frame[["user", "target"]].equals(cases):
                 raise InputError(f"{run.path}: {name}, seed {seed}, was tested on other users or targets than the rest")
             finished[seed] = folder
             frames.append(frame)
         if finished:
-            results = _model_results(name, finished, frames, settings["models"].get(name, {}), metrics)
+            results = _model_results(name, finished, frames, settings["models"][name], metrics)
             is_learned = learns_validation(results.settings, settings.get("fit_on", "mixed"))
             models.append(replace(results, learns_validation=None if results.is_oracle else is_learned))
     return models, remarks, cases
-
-
-def _check_metrics(folder: ModelFolder, frame: pd.DataFrame, metrics: Iterable[str]) -> None:
-    """Check that the per-user values of metrics are there, and finite numbers."""
-    for metric in metrics:
-        if metric not in frame.columns:
-            raise InputError(f"{folder.path}: has no values of {metric}, which the run's recipe.json lists")
-        if not is_numeric(frame[metric]) or not np.isfinite(frame[metric].to_numpy(np.float64)).all():
-            raise InputError(f"{folder.path}: its values of {metric} must be finite numbers")
 
 
 def _model_results(

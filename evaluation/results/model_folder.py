@@ -112,6 +112,13 @@ class ModelFolder:
         owner = {"identity": identity.to_json()} if identity else {}
         self.write_status("finished", **details, **owner, sha256=digest_files(self.path, MODEL_FILES))
 
+    def replace_metrics(self, metrics: Json) -> None:
+        """Write other means over the same users to metrics.json of a finished model."""
+        self.write_metrics(metrics)
+        status = self.status()
+        status["sha256"] |= digest_files(self.path, ["metrics.json"])
+        write_sealed_json(self.path / "status.json", "status", status)
+
     def check_identity(self, expected: Identity) -> None:
         """Check that these are results of this model and seed, of these settings and data; raises `InputError`.
 

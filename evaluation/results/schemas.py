@@ -162,6 +162,7 @@ SCHEMAS: Mapping[str, Check] = {
             "filters": list_of(settings),
             "split": settings,
             "fit_on": _fit_on,
+            "removed_models": mapping(name, MODEL),
             "groups": mapping(name, list_of(name)),
             "seeds": list_of(count),
             "published": METRIC_VALUES,

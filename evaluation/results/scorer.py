@@ -36,9 +36,11 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
     seed = find_finished_model(run, name, seed)
     folder, recipe, items = run.model(name, seed), run.read_recipe(), run.read_items()
     run.verify(recipe)
+    if name not in recipe["models"]:
+        raise InputError(f"{run.path}: {name} is not in the recipe that this run had last")
     if "run" in recipe:
         folder.check_identity(identify(recipe, run.read_dataset(), name, seed))
-    settings = recipe["models"].get(name, {})
+    settings = recipe["models"][name]
     if settings.get("class") == "Trained":
         model = restore(settings.get("model"), recipe_classes())
         if isinstance(model, MatrixFactorisation):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -21,10 +19,13 @@ from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.results.environment import describe_environment, total_memory
-from evaluation.results.identity import SHARED_SETTINGS, identify, learns_validation
+from evaluation.results.identity import identify
+from evaluation.results.metric_columns import add_metrics
 from evaluation.results.store import ModelFolder, RunFolder, check_names
+from evaluation.running.changed_recipe import check_unchanged, stored_models
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
+from evaluation.running.result_tables import summarise
 
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset."""
@@ -85,9 +86,14 @@ def prepare(
     removed = jobs if is_fresh else []
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
     if kept:
-        stored = _check_unchanged(run, settings, data.description, kept)
-        settings["models"] |= {name: model for name, model in stored["models"].items() if name in kept}
+        stored = check_unchanged(run, settings, data.description, kept)
         settings["run"] = stored.get("run", run.path.name)  # the folder may have been renamed
+        taken_out = {name: model for name, model in stored_models(stored).items() if name in kept - set(recipe.models)}
+        if taken_out:
+            settings["removed_models"] = taken_out
+            print(f"no longer in the recipe and the table, kept in the folder: {', '.join(taken_out)}", file=sys.stderr)
+        if stored["columns"] != settings["columns"]:
+            _update_metrics(run, recipe, removed)
     _verify_finished(run, settings, data.description, removed)
     pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
     names, interactions = [name for name, _ in pending], data.interactions
@@ -105,6 +111,14 @@ def prepare(
     run.write_dataset(data.description)
     run.write_environment(describe_environment())
     return pending
+
+
+def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[Job]) -> None:
+    """Compute the recipe's metrics of finished models from their stored ranks."""
+    for name, seed, folder in run.models():
+        if name in recipe.models and (name, seed) not in removed and _is_readable_and_finished(folder):
+            per_user = add_metrics(folder.path, folder.read_per_user(), recipe.evaluation.columns)
+            folder.replace_metrics(summarise(per_user, recipe.evaluation))
 
 
 def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
@@ -173,46 +187,4 @@ def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
         raise InputError(
             f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and this machine has "
             f"{available / 2**30:.1f} GiB beside it; {hint}; --only runs the other models"
-        )
-
-
-def _check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str]) -> Json:
-    """Check that the folder's results and checkpoints have these settings and data; returns recipe.json."""
-    try:
-        stored, stored_data = run.read_recipe(), run.read_dataset()
-    except InputError as error:
-        raise InputError(f"{error}; --fresh trains all models again") from error
-    for name in SHARED_SETTINGS:
-        _check_equal(run, name, stored.get(name), settings[name])
-    models: Json = stored["models"]
-    for name in sorted(kept & set(settings["models"])):
-        _check_equal(run, f"models[{name!r}]", models.get(name), settings["models"][name])
-        _check_learned_data(run, name, models[name], stored.get("fit_on", "mixed"), settings["fit_on"])
-    if (stored_data.get("sha256"), stored_data.get("split")) != (dataset["sha256"], dataset["split"]):
-        raise InputError(f"{run.path}: has results on different data; --fresh trains again, --results DIR keeps both")
-    return stored
-
-
-def _check_learned_data(run: RunFolder, name: str, model: Json, old: str, new: str) -> None:
-    """Check that a model learned from the interactions that the recipe's `fit_on` names."""
-    if learns_validation(model, old) != learns_validation(model, new):
-        raise InputError(
-            f"{run.path}: {name} was trained with fit_on={old!r}, and the recipe has fit_on={new!r}; --fresh trains "
-            f"again, --results DIR keeps both"
-        )
-
-
-def _check_equal(run: RunFolder, name: str, old: object, new: object) -> None:
-    """Check that a setting has not changed; the error shows the difference."""
-    if old != new:
-        before, after = (json.dumps(value, indent=1).splitlines() for value in (old, new))
-        changes = [
-            line
-            for line in difflib.unified_diff(before, after, lineterm="", n=0)
-            if not line.startswith(("---", "+++", "@@"))
-        ]
-        shown = "; ".join(" ".join(line.split()) for line in changes[:8])
-        raise InputError(
-            f"{run.path}: has results or checkpoints of another recipe; {name} has changed: {shown}; "
-            f"--fresh trains again, --results DIR keeps both"
         )

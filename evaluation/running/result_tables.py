@@ -35,6 +35,7 @@ def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> 
     }
     columns |= {str(metric): metric.per_user(rankings.ranks) for metric in evaluation.metrics}
     if (ranks := rankings.candidate_ranks) is not None:
+        columns |= {"sampled_rank": ranks}
         columns |= {sampled_name(str(metric)): metric.per_user(ranks) for metric in evaluation.metrics}
     return pd.DataFrame(columns)
 

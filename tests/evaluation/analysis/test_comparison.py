@@ -139,7 +139,14 @@ def test_evaluations_in_which_a_metric_means_something_else_are_refused(run, min
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seeds": [4]}, {"groups": {"all": ["Other"]}}, {"published": {}}, {"literature": {}}, {"models": {}}]
+    "changes",
+    [
+        {"seeds": [4]},
+        {"groups": {"all": ["Other"]}},
+        {"published": {}},
+        {"literature": {}},
+        {"models": {"Best": {"loss": {}}, "Other": {}}},
+    ],
 )
 def test_runs_whose_recipes_differ_in_what_does_not_change_a_metric_are_compared(run, changes):
     other = other_run(run, "later")
