@@ -86,6 +86,19 @@ def query_nvidia() -> list[Json]:
     ]
 
 
+def gpu_memory() -> int | None:
+    """Return the bytes of memory of the GPU that is used; `None` if there is none, or its driver does not say."""
+    gpus = query_nvidia() if has_gpu() else []
+    return gpus[0]["memory_mib"] * 2**20 if gpus and gpus[0]["memory_mib"] else None
+
+
+def peak_gpu_memory() -> int | None:
+    """Return the most bytes that this process had on the GPU at once; `None` without a GPU."""
+    if not tf.config.list_logical_devices("GPU"):
+        return None
+    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+
+
 def device_line() -> str:
     """Return one line about the device that models are trained on, and what to do if a GPU can't be used."""
     gpus = query_nvidia()

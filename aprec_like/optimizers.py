@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from typing_extensions import override
 
+from aprec_like.devices import has_gpu
 from aprec_like.types import Tensor
 
 
@@ -113,8 +114,7 @@ class LazyAdam(FusedAdam):
         if not isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
-        rows, row_index = tf.unique(gradient.indices)
-        row_gradients = tf.math.unsorted_segment_sum(gradient.values, row_index, tf.size(rows))
+        rows, row_gradients = _sum_by_row(gradient)
         mean, mean_square = self._moments(variable)
         uses = self._uses[self._get_variable_index(variable)].value
         # Bias correction by the uses of a row: at its first use it moves by the learning rate.
@@ -126,4 +126,28 @@ class LazyAdam(FusedAdam):
         uses.scatter_update(tf.IndexedSlices(steps[:, 0], rows))
         mean.scatter_update(tf.IndexedSlices(new_mean, rows))
         mean_square.scatter_update(tf.IndexedSlices(new_square, rows))
-        variable.scatter_sub(tf.IndexedSlices(rate * new_mean / (tf.sqrt(new_square) + self.epsilon), rows))
+        moved = tf.gather(variable, rows) - rate * new_mean / (tf.sqrt(new_square) + self.epsilon)
+        variable.scatter_update(tf.IndexedSlices(moved, rows))
+
+
+def _sum_by_row(gradient: tf.IndexedSlices) -> tuple[Tensor, Tensor]:
+    """Return the rows of a sparse gradient and their gradients, summed over repeated indices.
+
+    On a GPU a row comes as often as its index, each time with the same sum: to find the distinct ones would wait for
+    their number, and assigning the same values twice is harmless.
+    """
+    if not has_gpu():
+        rows, row_index = tf.unique(gradient.indices)
+        return rows, tf.math.unsorted_segment_sum(gradient.values, row_index, tf.size(rows))
+    rows, order, row_index = _sorted_rows(gradient.indices)
+    sums = tf.math.unsorted_segment_sum(tf.gather(gradient.values, order), row_index, gradient.indices.shape[0])
+    return rows, tf.gather(sums, row_index)
+
+
+@tf.function(jit_compile=True)
+def _sorted_rows(indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (n,) indices in order, their places before, and the number of distinct indices before each."""
+    order = tf.argsort(indices, stable=True)
+    rows = tf.gather(indices, order)
+    is_new = tf.concat([[False], rows[1:] != rows[:-1]], axis=0)
+    return rows, tf.cast(order, tf.int64), tf.cumsum(tf.cast(is_new, tf.int64))

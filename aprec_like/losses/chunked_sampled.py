@@ -181,7 +181,10 @@ def _map_chunks(
     count = arrays[0].shape[0] or tf.shape(arrays[0])[0]
     num_chunks = (count + size - 1) // size
     num_missing = num_chunks * size - count
-    padded = [tf.pad(values, [[0, num_missing], *[[0, 0]] * (len(values.shape) - 1)]) for values in arrays]
+    # By concatenation: on a GPU, TensorFlow can't pad integers.
+    padded = [
+        tf.concat([values, tf.zeros([num_missing, *values.shape[1:]], values.dtype)], axis=0) for values in arrays
+    ]
 
     def slice_chunk(number: Tensor) -> list[Tensor]:
         return [

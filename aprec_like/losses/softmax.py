@@ -103,7 +103,7 @@ def _logsumexp_gradients(
         logits = tf.matmul(states, rows, transpose_b=True)
         probabilities = tf.exp(logits - logsumexps[:, None])
         if targets is not None:
-            is_target = targets[:, None] == first + tf.range(tf.shape(rows)[0])
+            is_target = targets[:, None] == tf.cast(first + tf.range(tf.shape(rows)[0]), targets.dtype)
             probabilities -= tf.cast(is_target, probabilities.dtype)
         grad_logits = probabilities * upstream[:, None]
         return tf.matmul(grad_logits, rows), tf.matmul(grad_logits, states, transpose_a=True)

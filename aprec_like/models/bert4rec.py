@@ -162,7 +162,8 @@ class BERT4RecNetwork(Network):
         Positions are counted from the right end, whose row in the position table is number max_length.
         """
         length, last_position = tf.shape(items)[1], self.settings.max_length
-        tokens = tf.where(items == PADDING, self.num_items, tf.where(items == MASK, self.num_items + 1, items))
+        padding, mask = (tf.constant(self.num_items + number, items.dtype) for number in range(2))
+        tokens = tf.where(items == PADDING, padding, tf.where(items == MASK, mask, items))
         if packing is None:
             positions = embed_range(self.position_embedding, last_position - length + 1, length)
         else:

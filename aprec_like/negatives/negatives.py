@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
@@ -70,4 +71,12 @@ class Negatives:
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             return sample_shape([tf.shape(users)[0], num_negatives], users, positives, seed)
 
-        return sample
+        if not has_gpu():
+            return sample
+        # Compiled, sampling keeps its integers on the device and samples again without waiting for the host.
+        compiled = tf.function(sample, jit_compile=True)
+
+        def sample_compiled(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+            return tf.cast(compiled(users, tf.cast(positives, tf.int32), seed), positives.dtype)
+
+        return sample_compiled

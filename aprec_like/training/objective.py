@@ -79,7 +79,7 @@ def _per_sequence(loss: SampledLoss, sampler: Sampler) -> LossSum:
     def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
         bucket_states = [network.project(states) for states in network.bucket_states(batch, dropout_seed)]
         users = tf.concat([bucket.users for bucket in batch.buckets], axis=0)
-        rows = network.item_rows(sampler(users, tf.zeros_like(users, tf.int32), seed))
+        rows = network.item_rows(sampler(users, tf.zeros_like(users, batch.targets.dtype), seed))
         bucket_rows = tf.split(rows, [bucket.users.shape[0] for bucket in batch.buckets])
         bucket_logits = [
             tf.matmul(states, rows, transpose_b=True) for states, rows in zip(bucket_states, bucket_rows, strict=True)

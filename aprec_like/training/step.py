@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch
+from aprec_like.devices import has_gpu
 from aprec_like.gathers import slices_as_gradients
 from aprec_like.models import Network
 from aprec_like.optimizers import LazyAdam
@@ -37,6 +38,9 @@ def make_step(
     is_lazy = isinstance(optimizer, LazyAdam)
 
     def update(batch: Batch, step_number: Tensor) -> Tensor:
+        if has_gpu() and not jit_compile:
+            # TensorFlow's own operations on int32 work in host memory, those on int64 on the device.
+            batch = tf.nest.map_structure(lambda integers: tf.cast(integers, tf.int64), batch)
         with tf.GradientTape() as tape, slices_as_gradients() if is_lazy else nullcontext():
             loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
         weights = [variable.value for variable in variables]

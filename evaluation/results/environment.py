@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 import aprec_like
-from aprec_like.devices import describe_devices
+from aprec_like.devices import describe_devices, peak_gpu_memory
 from aprec_like.types import Json
 
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -59,6 +59,12 @@ def _within_container(num_bytes: int) -> int:
     """Cap a number of bytes at the container's limit, which psutil does not know."""
     limit = CONTAINER_LIMIT.read_text().strip() if CONTAINER_LIMIT.exists() else "max"
     return min(num_bytes, int(limit)) if limit.isdecimal() else num_bytes
+
+
+def peak_gpu_memory_gib() -> float | None:
+    """Return the most memory that this process had on a GPU at once, in GiB; `None` without a GPU."""
+    peak = peak_gpu_memory()
+    return None if peak is None else peak / 2**30
 
 
 def peak_memory_gib() -> float:

@@ -205,6 +205,7 @@ SCHEMAS: Mapping[str, Check] = {
             "beside_popularity": fields({"metric": name, "model": number, "popularity": number, "overlap": number}),
             "loss_change": number,
             "peak_memory_gib": number,
+            "peak_gpu_memory_gib": or_none(number),
             "devices": list_of(text),
         },
     ),

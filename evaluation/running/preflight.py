@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.datasets import Sizes
-from aprec_like.devices import has_gpu
+from aprec_like.devices import gpu_memory, has_gpu
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, refuse_links, remove_part_files
 from aprec_like.interactions import Interactions
@@ -28,7 +28,7 @@ from evaluation.running.plan import batch_size_within, memory_savers, predict_di
 from evaluation.running.result_tables import summarise
 
 TENSORFLOW_BYTES = 1 << 30
-"""Approximate memory of TensorFlow and a small dataset."""
+"""Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
 
 Job = tuple[str, int]
 """A model's name and a training seed."""
@@ -174,10 +174,11 @@ def format_bytes(num_bytes: int) -> str:
 
 
 def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
-    """Check that every model fits into memory beside TensorFlow; skipped with a GPU, whose memory is not checked."""
-    if has_gpu():
+    """Check that every model fits into the GPU's memory, or this machine's, beside TensorFlow."""
+    if has_gpu() and gpu_memory() is None:
         return
-    available = total_memory() - TENSORFLOW_BYTES
+    device, memory = ("this machine", total_memory()) if not has_gpu() else ("the GPU", gpu_memory() or 0)
+    available = memory - TENSORFLOW_BYTES
     for name in dict.fromkeys(names):
         model = recipe.models[name]
         if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available:
@@ -185,6 +186,6 @@ def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
         fitting = batch_size_within(model, sizes, available)
         hint = f"batch_size={fitting} would fit" if fitting else f"to save memory: {memory_savers(model)}"
         raise InputError(
-            f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and this machine has "
+            f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and {device} has "
             f"{available / 2**30:.1f} GiB beside it; {hint}; --only runs the other models"
         )

@@ -24,6 +24,9 @@ from evaluation.running.run_model import run_model
 from evaluation.running.signals import StopFlag
 from evaluation.running.smoke import shrink
 
+OUT_OF_DEVICE_MEMORY = "RESOURCE_EXHAUSTED"
+"""In the message of XLA's errors, whatever their class, when a GPU has no more memory."""
+
 if TYPE_CHECKING:  # it runs as __main__, and a second import would make a second module of it
     from evaluation.running.worker import WorkerOptions
 
@@ -70,6 +73,6 @@ def _run_and_record(run: ModelRun, stop: StopFlag) -> int:
 def failure_reason(error: Exception, model: Trained | CountingModel) -> str:
     """Return in one line why a model failed."""
     message = " ".join(str(error).split())[:500]
-    if isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError)):
+    if isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError)) or OUT_OF_DEVICE_MEMORY in message:
         return f"out of memory ({message or type(error).__name__}); to save memory: {memory_savers(model)}"
     return message if isinstance(error, NotFiniteError) else f"{type(error).__name__}: {message}"

@@ -13,7 +13,7 @@ from aprec_like.recipe import Evaluation, Trained
 from aprec_like.settings import describe
 from aprec_like.splits import Split, counted_interactions
 from evaluation.caveats.training import training_caveats
-from evaluation.results.environment import peak_memory_gib
+from evaluation.results.environment import peak_gpu_memory_gib, peak_memory_gib
 from evaluation.results.identity import check_unchanged_data
 from evaluation.running.beside_popularity import compare_with_popularity, loss_change
 from evaluation.running.fit_model import ModelRun, fit_model, remove_states, stop_if_requested
@@ -41,7 +41,8 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     folder.write_metrics(summarise(per_user, evaluation))
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
-    status = fitted.status | {"seconds_total": seconds, "peak_memory_gib": peak_memory_gib(), "devices": devices}
+    memory = {"peak_memory_gib": peak_memory_gib(), "peak_gpu_memory_gib": peak_gpu_memory_gib()}
+    status = fitted.status | memory | {"seconds_total": seconds, "devices": devices}
     if isinstance(run.model, Trained):
         counted = counted_interactions(split, run.recipe.fit_on)
         beside = compare_with_popularity(rankings, counted, split.test, exclude_seen=evaluation.exclude_seen)

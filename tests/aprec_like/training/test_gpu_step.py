@@ -48,6 +48,10 @@ SEED = 2
 
 @pytest.fixture(scope="module")
 def split():
+    return make_split()
+
+
+def make_split():
     lengths = Lengths(median=12, spread=0.7, minimum=3, maximum=60)
     return LeaveOneOut(64).split(Simulated(num_users=500, num_items=200, lengths=lengths).load(None))
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from aprec_like.datasets import Sizes, TextFile
+from aprec_like.devices import pretend_gpu
 from aprec_like.errors import InputError
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import MatrixFactorisation, Popularity, SASRec
@@ -118,6 +119,17 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_a_batch_size_that
         prepared(run)
     monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed)
     assert prepared(run) == JOBS
+
+
+def test_a_model_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(run, monkeypatch):
+    sizes = Sizes(users=200, items=20, interactions=1_400)
+    with pretend_gpu():
+        needed = predict_memory(RECIPE.models["SASRec"], sizes)
+        monkeypatch.setattr(preflight, "gpu_memory", lambda: preflight.TENSORFLOW_BYTES + needed - 1)
+        with pytest.raises(InputError, match=r"SASRec needs about .* and the GPU has .* batch_size=64 would fit"):
+            prepared(run)
+        monkeypatch.setattr(preflight, "gpu_memory", lambda: preflight.TENSORFLOW_BYTES + needed)
+        prepared(run)
 
 
 def test_the_predicted_memory_of_softmax_over_a_million_items_excludes_all_logits():

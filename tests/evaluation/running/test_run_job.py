@@ -19,6 +19,7 @@ MODEL = Trained(SASRec(), Softmax(), Training())
         MemoryError(),
         np._core._exceptions._ArrayMemoryError((10**9, 10**9), np.dtype(float)),
         tf.errors.ResourceExhaustedError(None, None, "failed to allocate memory\n\tfor tensor"),
+        tf.errors.InternalError(None, None, "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes"),
     ],
 )
 def test_out_of_memory_names_the_settings_that_help(error):

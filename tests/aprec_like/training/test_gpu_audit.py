@@ -1,0 +1,91 @@
+"""Steps that XLA does not compile as a whole, as a GPU gets them: kernels, host memory, and the same update."""
+
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from aprec_like.batches import make_batches
+from aprec_like.datasets import Lengths, Simulated
+from aprec_like.devices import pretend_gpu
+from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
+from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.negatives import Negatives
+from aprec_like.optimizers import Adam
+from aprec_like.recipe import MFBPR
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Trained, Training, make_step
+from aprec_like.training.objective import make_objective
+from tests.aprec_like.training import gpu_audit
+
+MAX_HOST_BYTES = 1_000_000
+SASREC = SASRec(max_length=200, embedding_dim=8, num_blocks=1, dropout_rate=0.1)
+BERT = BERT4Rec(
+    max_length=200, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16, is_padding_attended=False
+)  # fmt: skip
+TRAINING = Training(batch_size=128)
+LAZY = replace(TRAINING, optimizer=Adam(lazy=True))
+MIXED = replace(TRAINING, mixed_precision=True)
+CASES = {
+    "gBCE": Trained(SASREC, GBCE(128, 0.75), TRAINING, prior_start=True),
+    "one negative": Trained(SASREC, BCE(1), TRAINING),
+    "softmax": Trained(SASREC, Softmax(), TRAINING),
+    "sampled softmax, bfloat16": Trained(SASREC, SampledSoftmax(128), MIXED),
+    "unseen negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(reject_history=True)),
+    "popular negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(by_popularity=True, reject_positive=True)),
+    "negatives of the sequence, lazy": Trained(SASREC, GBCE(128), LAZY, Negatives("sequence")),
+    "negatives of the batch, lazy": Trained(SASREC, GBCE(128), LAZY, Negatives("batch")),
+    "BERT4Rec": Trained(BERT, Softmax(), TRAINING),
+    "MF-BPR": MFBPR(embedding_dim=8, epochs=1),
+}
+
+
+@pytest.fixture(scope="module")
+def split():
+    """More items than a compiled step takes."""
+    lengths = Lengths(median=60, spread=0.7, minimum=3, maximum=250)
+    return LeaveOneOut(64).split(Simulated(num_users=300, num_items=40_000, lengths=lengths).load(None))
+
+
+def traced_step(trained, split):
+    keras.utils.set_random_seed(1)
+    data = trained.training_data(split)
+    assert not trained.is_step_compiled(data)
+    batches = make_batches(data, trained.model.examples(), trained.batch_settings, seed=2)
+    objective = make_objective(trained.loss, trained.negatives, data)
+    network, optimizer = trained.build_network(data), trained.training.optimizer.build()
+    return network, batches, make_step(network, objective, optimizer, 1, batches.element_spec)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_gpu_has_every_kernel_and_large_integers_stay_on_it(name, split):
+    with pretend_gpu():
+        _, _, step = traced_step(CASES[name], split)
+        operations = list(gpu_audit.operations(step.get_concrete_function()))
+    assert {operation.type for operation in operations if gpu_audit.host_arguments(operation) is None} == set()
+    large = {
+        operation.name: operation.type for operation in operations if gpu_audit.host_bytes(operation) > MAX_HOST_BYTES
+    }
+    assert large == {}
+    assert {operation.type for operation in operations} & gpu_audit.WAITING == set()
+    scatters = {operation.type for operation in operations if "Scatter" in operation.type}
+    assert scatters <= {"ResourceScatterUpdate"}  # of equal values where indices repeat
+
+
+@pytest.mark.parametrize("name", ["gBCE", "popular negatives", "negatives of the batch, lazy"])
+def test_a_gpu_makes_the_same_update_of_a_large_table(name, split):
+    trained = replace(CASES[name], model=replace(SASREC, max_length=32, dropout_rate=0.0), loss=GBCE(8))
+
+    def two_updates():
+        network, batches, step = traced_step(trained, split)
+        losses = [float(step(batch, tf.constant(n, tf.int64))) for n, batch in enumerate(batches.take(2))]
+        return losses, network.get_weights()
+
+    losses, weights = two_updates()
+    with pretend_gpu():
+        gpu_losses, gpu_weights = two_updates()
+    np.testing.assert_allclose(gpu_losses, losses, rtol=1e-5)
+    for ours, theirs in zip(gpu_weights, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
