@@ -14,6 +14,7 @@ from evaluation.cli import EXIT_CODES, run_command
 EXAMPLES = """examples:
   compare results/ml1m_gsasrec                                  the table of a run
   compare results/ml1m_gsasrec --baseline SASRec --format latex a table for a paper, daggers against SASRec
+  compare results/ml1m_gsasrec --format latex --fit column --without Minutes   for one of two columns
   compare results/a results/b                                   models of two runs on the same data
   compare results/ml1m results/steam --side-by-side             two datasets in one table
   compare results/a --import theirs.run                         another tool's ranking in the same tested table
@@ -55,6 +56,15 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--format", choices=("text", "markdown", "latex", "csv", "json"), default="text", help="default: text"
+    )
+    parser.add_argument(
+        "--fit",
+        choices=("natural", "column", "page"),
+        default="natural",
+        help="width of a LaTeX table: column and page fit papers of two columns (page is table*)",
+    )
+    parser.add_argument(
+        "--without", nargs="+", default=[], metavar="COLUMN", help="leave out columns of the table, such as Minutes"
     )
     parser.add_argument(
         "--check", action="store_true", help="ours beside the published numbers; exit code 1 if one is off"
@@ -100,6 +110,8 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--alpha must lie between 0 and 1")
     if arguments.figures and not (arguments.pairwise or arguments.explain):
         parser.error("--figures needs --pairwise or --explain")
+    if arguments.fit != "natural" and arguments.format != "latex":
+        parser.error("--fit needs --format latex")
     return arguments
 
 

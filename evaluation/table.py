@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from aprec_like.errors import InputError
 from evaluation.printable import printable
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell of a table: its text, its emphasis, and a mark after it, such as a star or a dagger."""
+    """A cell of a table.
+
+    Args:
+        text: of the cell.
+        emphasis: of the best and the second value of a column.
+        mark: after the text, such as a star or a dagger.
+        spread: standard deviation over seeds, which LaTeX shows after the text; empty if it is not known.
+    """
 
     text: str
     emphasis: Literal["best", "second"] | None = None
     mark: str = ""
+    spread: str = ""
 
 
 TableRow = Sequence[Entry | str]
@@ -41,6 +50,21 @@ class Table:
     caption: str = ""
     remarks: Sequence[str] = ()
     spans: Sequence[tuple[str, int]] = field(default_factory=tuple)
+
+    def without_columns(self, titles: Sequence[str]) -> Table:
+        """Return the table without the columns of these titles; raises `InputError` for a title that no column has."""
+        choices = self.header[1:]
+        if unknown := [title for title in titles if title not in choices]:
+            raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(dict.fromkeys(choices))}")
+        kept = [number for number, title in enumerate(self.header) if number == 0 or title not in titles]
+        ends = list(itertools.accumulate((count for _, count in self.spans), initial=1))
+        counts = [sum(start <= number < end for number in kept) for start, end in itertools.pairwise(ends)]
+        return replace(
+            self,
+            header=[self.header[number] for number in kept],
+            blocks=[[[row[number] for number in kept] for row in block] for block in self.blocks],
+            spans=[(title, count) for (title, _), count in zip(self.spans, counts, strict=True) if count],
+        )
 
     @property
     def non_empty_blocks(self) -> list[Sequence[TableRow]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from aprec_like.types import Json
 from evaluation.printable import printable, spreadsheet_cell
@@ -26,7 +28,21 @@ LATEX_SPECIALS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "†": r"$^\dagger$",
+    "±": r"$\pm$",
 }
+LATEX_MARKS = {"*": r"$^{*}$", "†": r"$^\dagger$"}
+MINUS = re.compile(r"(?<![\w.)-])-(?=\d)")
+"""A hyphen that stands for a minus sign."""
+LATEX_FIT_START: Mapping[str, Sequence[str]] = {
+    "natural": (),
+    "column": (
+        r"\footnotesize",
+        r"\setlength{\tabcolsep}{3pt}",
+        r"\resizebox{\ifdim\width>\columnwidth\columnwidth\else\width\fi}{!}{%",
+    ),
+    "page": (r"\small", r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"),
+}
+"""What precedes a table of a fit; the scaled box ends after the table."""
 LATEX_EMPHASIS = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", None: "{}"}
 MARKDOWN_SPECIALS = {"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "[": "\\[", "<": "&lt;"}
 MARKDOWN_EMPHASIS = {"best": "**{}**", "second": "<u>{}</u>", None: "{}"}
@@ -45,31 +61,71 @@ def as_markdown(table: Table) -> str:
     return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_latex(table: Table) -> str:
-    """Return a complete table environment, which needs only the package booktabs; remarks become comments."""
+Fit = Literal["natural", "column", "page"]
+"""Width of a LaTeX table: its own, at most that of a column, or at most that of a page with two columns."""
+
+
+def as_latex(table: Table, fit: Fit = "natural") -> str:
+    """Return a complete table environment; the first comment names the packages that it needs, remarks are comments.
+
+    Args:
+        table: the table.
+        fit: `column` and `page` give a table, or a table* over both columns, in a smaller font, which is scaled down
+            where it is still too wide.
+    """
+    is_marked = [any(mark for mark in marks) for marks in zip(*_marks(table), strict=True)]
 
     def line(row: TableRow) -> str:
-        return " & ".join(_format_cell(entry, LATEX_EMPHASIS, escape_latex) for entry in row) + r" \\"
+        return " & ".join(map(_latex_cell, row, is_marked)) + r" \\"
 
-    blocks = [[line(row) for row in block] for block in ([table.header], *table.non_empty_blocks)]
+    titles = [" & ".join(escape_latex(title) for title in table.header) + r" \\"]
+    blocks = [titles, *([line(row) for row in block] for block in table.non_empty_blocks)]
     label = "".join(character if character.isalnum() else "-" for character in table.label)
+    environment = "table*" if fit == "page" else "table"
+    packages = ["booktabs", *([] if fit == "natural" else ["graphicx"])]
+    has_spread = any(
+        isinstance(entry, Entry) and entry.spread for block in table.blocks for row in block for entry in row
+    )
+    caption = table.caption + (" ± is the standard deviation over seeds." if has_spread else "")
+    columns = f"l{'r' * (len(table.header) - 1)}"
     return "\n".join(
         [
-            r"\begin{table}",
+            rf"\begin{{{environment}}}",
+            f"% needs {', '.join(f'{chr(92)}usepackage{{{package}}}' for package in packages)}",
             *(f"% {printable(remark)}" for remark in table.remarks),
             r"\centering",
-            rf"\caption{{{escape_latex(table.caption)}}}",
+            rf"\caption{{{escape_latex(caption)}}}",
             rf"\label{{tab:{label}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
+            *LATEX_FIT_START[fit],
+            rf"\begin{{tabular}}{{{columns if fit == 'natural' else f'@{{}}{columns}@{{}}'}}}",
             r"\toprule",
             *_latex_spans(table.spans),
             *join_blocks(blocks, r"\midrule"),
             r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
+            r"\end{tabular}" + ("" if fit == "natural" else "%"),
+            *([] if fit == "natural" else ["}"]),
+            rf"\end{{{environment}}}",
             "",
         ]
     )
+
+
+def _marks(table: Table) -> list[list[str]]:
+    """Return the marks of all cells, row by row."""
+    rows = itertools.chain(*table.non_empty_blocks)
+    return [["" if isinstance(entry, str) else entry.mark for entry in row] for row in rows] or [
+        [""] * len(table.header)
+    ]
+
+
+def _latex_cell(entry: Entry | str, is_marked: bool) -> str:
+    """Return a cell; in a column with marks a cell without one has room for it, so that numbers stay aligned."""
+    plain = Entry(entry) if isinstance(entry, str) else entry
+    text = LATEX_EMPHASIS[plain.emphasis].format(MINUS.sub("$-$", escape_latex(plain.text)))
+    spread = rf"{{\scriptsize$\pm${plain.spread}}}" if plain.spread else ""
+    mark = LATEX_MARKS.get(plain.mark, escape_latex(plain.mark))
+    room = r"\phantom{$^{*}$}" if is_marked and not mark and plain.text else ""
+    return text + spread + mark + room
 
 
 def as_json(table: Table) -> Json:

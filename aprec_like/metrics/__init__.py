@@ -7,7 +7,7 @@ from aprec_like.metrics.ndcg import NDCG
 from aprec_like.metrics.precision import Precision
 from aprec_like.metrics.recall import Recall
 
-METRICS: tuple[type[Metric], ...] = (MRR, NDCG, Precision, Recall)
+METRICS: tuple[type[MRR] | type[CutoffMetric], ...] = (MRR, NDCG, Precision, Recall)
 
 
 def metric_named(name: str) -> Metric:
@@ -17,14 +17,14 @@ def metric_named(name: str) -> Metric:
         >>> metric_named("NDCG@10")
         NDCG(k=10)
     """
-    family, _, cutoff = name.partition("@")
+    family, at, cutoff = name.partition("@")
     for metric in METRICS:
         if metric.__name__ == family:
-            if not issubclass(metric, CutoffMetric) and name == family:
+            if not at and not issubclass(metric, CutoffMetric):
                 return metric()
-            if issubclass(metric, CutoffMetric) and cutoff.isdecimal() and int(cutoff) >= 1:
+            if cutoff.isdecimal() and int(cutoff) >= 1:
                 return metric(int(cutoff))
-    known = ", ".join(metric.__name__ + ("@k" if issubclass(metric, CutoffMetric) else "") for metric in METRICS)
+    known = ", ".join(["MRR", *(f"{metric.__name__}@k" for metric in METRICS)])
     raise InputError(f"there is no metric {name}; there are {known}")
 
 

@@ -30,6 +30,12 @@ class Metric(ABC):
     def _values(self, ranks: Array) -> Array: ...
 
 
+def check_cutoff(metric: Metric, k: object) -> None:
+    """Raise `ValueError` unless a metric's cutoff is an integer of at least 1."""
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"{type(metric).__name__} needs an integer k of at least 1. Received: k={k!r}")
+
+
 @dataclass(frozen=True)
 class CutoffMetric(Metric):
     """Metric of the first `k` items, which is 0 for targets below them.
@@ -41,8 +47,7 @@ class CutoffMetric(Metric):
     k: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise ValueError(f"{type(self).__name__} needs an integer k of at least 1. Received: k={self.k!r}")
+        check_cutoff(self, self.k)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}@{self.k}"

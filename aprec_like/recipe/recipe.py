@@ -13,7 +13,7 @@ from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
-from aprec_like.settings import check_tuple, check_type
+from aprec_like.settings import OMIT_DEFAULT, check_tuple, check_type
 from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
 
@@ -83,6 +83,7 @@ class Recipe:
         seeds: training seeds; every model is trained once per seed.
         published: values that a paper reports for these models; the table shows them beside the measured ones.
         literature: rows quoted from elsewhere, shown below the table and never tested for significance.
+        title: name of the data in captions, such as "MovieLens-1M"; by default that of the dataset's class or file.
 
     Example:
         >>> from aprec_like.datasets import Simulated
@@ -111,6 +112,7 @@ class Recipe:
     seeds: tuple[int, ...] = (1,)
     published: MetricTable = field(default_factory=dict)
     literature: MetricTable = field(default_factory=dict)
+    title: str = field(default="", kw_only=True, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         self._check_data()
@@ -140,6 +142,9 @@ class Recipe:
         check_type("Recipe", "evaluation", self.evaluation, Evaluation)
         if self.fit_on not in FIT_ON:
             raise ValueError(f"Recipe needs fit_on to be one of {', '.join(FIT_ON)}. Received: {self.fit_on!r}")
+        check_type("Recipe", "title", self.title, str)
+        if not self.title.isprintable():
+            raise ValueError(f"Recipe needs a printable title. Received: {self.title!r}")
         check_tuple("Recipe", "filters", self.filters)
         for each in self.filters:
             check_type("Recipe", "filters", each, Filter)

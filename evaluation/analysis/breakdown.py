@@ -40,6 +40,8 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     def value(row: str, column: str) -> str:
         return f"{np.mean(grid[row, column].per_user(metric)):.4f}"
 
+    in_grid = {model.name for model in grid.values()}
+    others = [model.name for model in runs.tested_models if model.name not in in_grid]
     across = [f"{columns[0]} to {column}" for column in columns[1:]]
     body: list[TableRow] = [
         [
@@ -54,30 +56,38 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         for row in rows[1:]
     ]
     return Table(
-        label=f"effects-{metric}",
+        label=f"{runs.title}-effects-{metric}",
         header=[metric, *columns, *across],
         blocks=[body, down],
         caption=f"Effects on {metric}, relative to where the step begins; "
-        f"{rules.explain_star(f'{len(steps)} steps', models.scope(rules.test))}.",
+        f"{rules.explain_star(f'{len(steps)} steps', models.scope(rules.test))}"
+        + (f"; not in this grid: {', '.join(others)}." if others else "."),
     )
 
 
 def _model_grid(runs: LoadedRuns) -> dict[tuple[str, str], ModelResults]:
-    """Return the trained models by (architecture, loss); raises `InputError` unless all combinations exist once."""
-    grid: dict[tuple[str, str], ModelResults] = {}
+    """Return the largest part of the trained models in which every architecture has every loss, by both names.
+
+    Of several models with the same architecture and loss the first is taken. Raises `InputError` if there are not two
+    architectures with two losses in common.
+    """
+    found: dict[tuple[str, str], ModelResults] = {}
     for model in runs.models:
         if model.settings.get("class") == "Trained":
-            key = (model.settings["model"]["class"], _loss_name(model.settings["loss"]))
-            if key in grid:
-                raise InputError(f"effects need one model for each architecture and loss; {' with '.join(key)} has two")
-            grid[key] = model
-    num_architectures, num_losses = (len({key[place] for key in grid}) for place in (0, 1))
-    if num_architectures < 2 or num_losses < 2 or len(grid) < num_architectures * num_losses:
+            found.setdefault((model.settings["model"]["class"], _loss_name(model.settings["loss"])), model)
+    architectures, losses = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
+    best: dict[tuple[str, str], ModelResults] = {}
+    for size in range(2, len(architectures) + 1):
+        for chosen in itertools.combinations(architectures, size):
+            common = [loss for loss in losses if all((each, loss) in found for each in chosen)]
+            if len(common) >= 2 and size * len(common) > len(best):
+                best = {(each, loss): found[each, loss] for each in chosen for loss in common}
+    if not best:
         raise InputError(
             "effects need every architecture with every loss, at least two of each, finished. "
-            f"Received: {', '.join(' with '.join(key) for key in grid) or 'none'}"
+            f"Received: {', '.join(' with '.join(key) for key in found) or 'none'}"
         )
-    return grid
+    return best
 
 
 def _loss_name(loss: Json) -> str:

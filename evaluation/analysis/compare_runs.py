@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aprec_like.errors import InputError
 from aprec_like.types import Json
 from evaluation.analysis.breakdown import beyond_accuracy_table, effects_table, strata_table, stratify
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
@@ -23,7 +24,7 @@ from evaluation.results.load import LoadedRuns, load_runs
 from evaluation.results.store import RunFolder, encode_name
 from evaluation.results.trec import export_results
 from evaluation.table import Table
-from evaluation.table_formats import RENDERERS, as_csv, as_json
+from evaluation.table_formats import RENDERERS, Fit, as_csv, as_json, as_latex
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ class CompareOptions:
     time_to: list[float]
     explain: list[str] | None
     figures: Path | None
+    fit: Fit
+    without: list[str]
+
+    @property
+    def has_request(self) -> bool:
+        """Whether a table other than the main one was asked for."""
+        asked = (self.check, self.pairwise, self.ladder, self.effects, self.beyond_accuracy, self.time_to, self.explain)
+        return any(map(bool, asked))
 
     @property
     def rules(self) -> Rules:
@@ -72,6 +81,10 @@ def _add_imported(runs: LoadedRuns, paths: Sequence[Path]) -> LoadedRuns:
 def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> int:
     """Print the tables that the options ask for; returns the exit code."""
     comparisons = [compare_models(runs, options.rules) for runs in groups]
+    if options.check and not any(comparison.published_metrics for comparison in comparisons):
+        raise InputError(
+            "--check needs published numbers; the recipe has none for its finished models and these metrics"
+        )
     pairs = zip(groups, comparisons, strict=True)
     extra = [table for runs, comparison in pairs for table in _extra_tables(runs, comparison, options)]
     if options.export:
@@ -79,13 +92,21 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
     if options.format == "json":
         print(json.dumps(_to_json(comparisons, extra), indent=2, allow_nan=False))
     elif options.format == "csv":
-        print("\n".join([*map(comparison_csv, comparisons), *map(as_csv, extra)]), end="")
+        print("\n".join(map(as_csv, extra) if options.has_request else map(comparison_csv, comparisons)), end="")
     else:
-        is_paper = options.format == "latex"  # a paper has room for the main table alone
-        main = side_by_side(comparisons, show_published=not is_paper)
-        differences = [] if is_paper else map(differences_table, comparisons)
-        print("\n".join(RENDERERS[options.format](table) for table in (main, *differences, *extra)), end="")
+        print("\n".join(_render(table, options) for table in extra or _main_tables(comparisons, options)), end="")
     return FAILED if options.check and any(map(_has_number_off, comparisons)) else DONE
+
+
+def _main_tables(comparisons: Sequence[Comparison], options: CompareOptions) -> list[Table]:
+    """Return the main table, and differences except for a paper, which has no room for them."""
+    is_paper = options.format == "latex"
+    main = side_by_side(comparisons, show_published=not is_paper, without=options.without)
+    return [main] if is_paper else [main, *map(differences_table, comparisons)]
+
+
+def _render(table: Table, options: CompareOptions) -> str:
+    return as_latex(table, options.fit) if options.format == "latex" else RENDERERS[options.format](table)
 
 
 def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOptions) -> Iterator[Table]:

@@ -129,6 +129,7 @@ class Comparison:
         num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
         groups: names of models by group; a table separates groups by rules.
         data_sentences: what the caption says about the data: what models learned from.
+        dataset: name of the data in captions.
     """
 
     run: str
@@ -145,6 +146,7 @@ class Comparison:
     num_candidates: int | None
     groups: dict[str, list[str]]
     data_sentences: tuple[str, ...] = ()
+    dataset: str = ""
 
     @property
     def published_metrics(self) -> tuple[str, ...]:
@@ -157,11 +159,16 @@ class Comparison:
         return [row.name for row in sorted(self.rows, key=lambda row: -row.cells[metric].value.mean)]
 
     def emphasis(self, name: str, metric: str) -> Literal["best", "second"] | None:
-        """Return whether a model is the best or the second of at least two; `None` for the others and the oracle."""
-        best, *others = self.ranked(metric) or [""]
-        if not others:
+        """Return whether a model is the best or the second of at least two; equal means share their place.
+
+        `None` for the others and the oracle.
+        """
+        means = {row.name: row.cells[metric].value.mean for row in self.rows}
+        if len(means) < 2 or name not in means:
             return None
-        return "best" if name == best else "second" if name == others[0] else None
+        best = max(means.values())
+        second = max((mean for mean in means.values() if mean < best), default=math.nan)
+        return "best" if means[name] == best else "second" if means[name] == second else None
 
     def is_significant(self, cell: Cell) -> bool:
         """Return whether the difference to the comparator is significant."""
@@ -194,7 +201,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         mean = float(np.mean(comparators[metric].per_user(metric))) if test else 0.0
         return Cell(
             value=metric_tests[metric].interval(model),
-            seed_std=_seed_std(model, metric),
+            seed_std=model.seed_std(metric),
             variance=metric_tests[metric].components(model),
             comparator=comparators[metric].name if test else None,
             test=test,
@@ -227,6 +234,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
         groups=runs.settings.get("groups", {}),
         data_sentences=_data_sentences(runs),
+        dataset=runs.dataset_title,
     )
 
 
@@ -278,11 +286,6 @@ def _comparator(models: list[ModelResults], metric: str, baseline: str | None) -
     """Return the baseline if it is named, else the best model."""
     best = max(models, key=lambda model: float(np.mean(model.per_user(metric))))
     return next((model for model in models if model.name == baseline), best)
-
-
-def _seed_std(model: ModelResults, metric: str) -> float | None:
-    means = np.mean(model.values[metric], axis=1)
-    return float(np.std(means, ddof=1)) if len(means) > 1 else None
 
 
 def _undetectable_differences(rows: list[Row], rules: Rules) -> list[str]:

@@ -36,7 +36,7 @@ def ladder_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
         ])  # fmt: skip
     scope = tests.scope("paired-t")
     return Table(
-        label=f"ladder-{metric}",
+        label=f"{runs.title}-ladder-{metric}",
         header=["Model", "Validation", "Step", "Half-width", "Preferred", f"Test {metric}", "95 % interval"],
         blocks=[rows],
         caption="Every model, its best validation value, and the difference to the model above it. Validation alone "

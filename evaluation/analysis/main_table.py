@@ -13,19 +13,27 @@ from evaluation.table import Entry, Table, TableRow
 MAX_DIGITS = 4
 
 
-def main_table(comparison: Comparison, *, show_published: bool = True) -> Table:
+def main_table(comparison: Comparison, *, show_published: bool = True, without: Sequence[str] = ()) -> Table:
     """Return the table of models by metrics: groups of models, the oracle of simulated data, quoted rows.
 
     Args:
         comparison: of the models of a run.
         show_published: whether columns beside the metrics show the paper's numbers.
+        without: titles of columns to leave out.
     """
-    return side_by_side([comparison], show_published=show_published)
+    return side_by_side([comparison], show_published=show_published, without=without)
 
 
-def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = True) -> Table:
+def side_by_side(
+    comparisons: Sequence[Comparison], *, show_published: bool = True, without: Sequence[str] = ()
+) -> Table:
     """Return the main tables of several datasets side by side, without published numbers; nothing is tested across."""
+    return _side_by_side(comparisons, show_published).without_columns(without)
+
+
+def _side_by_side(comparisons: Sequence[Comparison], show_published: bool) -> Table:
     has_titles = len(comparisons) > 1
+    titles = _span_titles(comparisons)
     parts = [_Columns(comparison, show_published and not has_titles) for comparison in comparisons]
     names = _unique([row.name for row in comparison.rows] for comparison in comparisons)
     bounds = _unique([row.name for row in comparison.bounds] for comparison in comparisons)
@@ -44,7 +52,10 @@ def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = Tr
     quoted_rows: list[TableRow] = [
         [f"{name} (quoted)", *(entry for part in parts for entry in part.quoted_entries(name))] for name in quoted
     ]
-    captions = [(f"{comparison.run}: " if has_titles else "") + caption(comparison) for comparison in comparisons]
+    captions = [
+        (f"{title}. " if title else "") + caption(comparison)
+        for title, comparison in zip(titles, comparisons, strict=True)
+    ]
     return Table(
         label="-".join(comparison.run for comparison in comparisons),
         header=["Model", *(title for part in parts for title in part.header)],
@@ -55,8 +66,16 @@ def side_by_side(comparisons: Sequence[Comparison], *, show_published: bool = Tr
         ],
         caption=" ".join(captions),
         remarks=[remark for comparison in comparisons for remark in comparison.remarks],
-        spans=[(part.comparison.run, len(part.header)) for part in parts] if has_titles else (),
+        spans=[(title, len(part.header)) for title, part in zip(titles, parts, strict=True)] if has_titles else (),
     )
+
+
+def _span_titles(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return the names of the data, or of the runs where two have the same data."""
+    titles = [comparison.dataset for comparison in comparisons]
+    if len(comparisons) > 1 and (len(set(titles)) < len(titles) or not all(titles)):
+        return [comparison.run for comparison in comparisons]
+    return titles
 
 
 class _Columns:
@@ -92,7 +111,9 @@ def value_entry(comparison: Comparison, row: Row, metric: str) -> Entry:
     """Return a model's mean with the emphasis of the best and the second, and the mark of significance."""
     cell = row.cells[metric]
     mark = significance_mark(comparison) if comparison.is_significant(cell) else ""
-    return Entry(f"{cell.value.mean:.{num_digits(comparison, metric)}f}", comparison.emphasis(row.name, metric), mark)
+    digits = num_digits(comparison, metric)
+    spread = "" if cell.seed_std is None else f"{cell.seed_std:.{digits}f}"
+    return Entry(f"{cell.value.mean:.{digits}f}", comparison.emphasis(row.name, metric), mark, spread)
 
 
 def significance_mark(comparison: Comparison) -> str:

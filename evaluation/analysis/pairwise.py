@@ -23,6 +23,7 @@ class Pairwise:
         p_corrected: p-values corrected for all pairs, by (first, second).
         rules: of the tests.
         scope: what the tests cover, as a part of captions.
+        run: name of the run.
     """
 
     metric: str
@@ -31,6 +32,7 @@ class Pairwise:
     p_corrected: dict[tuple[str, str], float]
     rules: Rules
     scope: str
+    run: str = ""
 
 
 def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
@@ -41,7 +43,7 @@ def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
         for first, second in itertools.combinations(models.models, 2)
     }
     p_corrected = correct_tests(tests, rules.correction)
-    return Pairwise(metric, list(models.values), tests, p_corrected, rules, models.scope(rules.test))
+    return Pairwise(metric, list(models.values), tests, p_corrected, rules, models.scope(rules.test), runs.title)
 
 
 def pairwise_table(pairs: Pairwise) -> Table:
@@ -56,7 +58,7 @@ def pairwise_table(pairs: Pairwise) -> Table:
 
     star = pairs.rules.explain_star(f"{len(pairs.tests)} pairs", pairs.scope)
     return Table(
-        label=f"pairs-{pairs.metric}",
+        label=f"{pairs.run}-pairs-{pairs.metric}",
         header=["", *pairs.names],
         blocks=[[[row, *(entry(row, column) for column in pairs.names)] for row in pairs.names]],
         caption=f"{pairs.metric}, row minus column; {star}.",

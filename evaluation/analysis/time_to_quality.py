@@ -33,7 +33,7 @@ def time_table(runs: LoadedRuns, targets: Sequence[float]) -> Table:
         raise InputError(f"{runs.title}: no finished model was validated while it trained")
     metric = " or ".join(metrics)
     return Table(
-        label="time",
+        label=f"{runs.title}-time",
         header=["Model", *(f"Minutes to {target:g}" for target in targets), f"Best {metric}", "Minutes in all"],
         blocks=[rows],
         caption=f"Minutes of training until {metric} of the validation users reached a value; empty where it did not.",

@@ -17,13 +17,14 @@ from evaluation.results.store import encode_name
 
 
 def write_compare_figures(groups: Sequence[LoadedRuns], options: CompareOptions, folder: Path) -> list[Path]:
-    """Write the figures of --pairwise and --explain as PDF, one per metric; returns their paths."""
+    """Write the figures of --pairwise and --explain as PDF and PNG, one per metric; returns their paths."""
     paths = []
     for runs in groups:
         for metric in runs.metrics:
             for kind, figure in _draw(runs, metric, options):
-                paths.append(folder / f"{encode_name(runs.title)}-{kind}-{encode_name(metric)}.pdf")
-                save_figure(figure, paths[-1])
+                for suffix in ("pdf", "png"):
+                    paths.append(folder / f"{encode_name(runs.title)}-{kind}-{encode_name(metric)}.{suffix}")
+                    save_figure(figure, paths[-1])
     return paths
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,9 @@ SECONDS_PER_MINUTE = 60
 MIN_MINUTES = 0.01
 """Shorter times are drawn at this value: counting models take no time, and a logarithmic axis has no zero."""
 
+
+MAX_TITLE = 100
+"""Characters in a line of a figure's title."""
 
 MIN_LENGTH = 1
 """Histories without items are drawn at this length, for the same reason."""
@@ -147,7 +151,8 @@ def draw_strata(metric: str, strata: Sequence[Stratum], first: str, second: str)
         labels = [f"{stratum.bounds[0]:.3g} to\n{stratum.bounds[1]:.3g}" for stratum in group]
         axes.set_xticks(range(len(group)), labels, fontsize=7)
         axes.set_xlabel(title)
-    panels[0][0].set_ylabel(f"{metric}: {first} minus {second}")
+    panels[0][0].set_ylabel(f"{metric}: difference")
+    figure.suptitle(textwrap.fill(f"{first} minus {second}", MAX_TITLE), fontsize=9)
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError, first_line
-from aprec_like.metrics import CutoffMetric, metric_named
+from aprec_like.metrics import metric_named
 from aprec_like.types import Array
 from evaluation.printable import printable
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults
@@ -242,26 +242,26 @@ def _check_depth(path: Path, given: Array, lengths: Array, num_unseen: Array, me
         num_unseen: (users,) number of items that can be listed.
         metrics: names of the metrics.
     """
-    found = [metric_named(name) for name in metrics]
-    metric = max((each for each in found if isinstance(each, CutoffMetric)), key=lambda each: each.k, default=None)
+    cutoffs = {name: int(name.partition("@")[2]) for name in metrics if "@" in name}
     caveats = []
-    if metric is not None:
-        is_short = lengths < np.minimum(metric.k, num_unseen)
-        if is_short.any() and (given < metric.k).all():
+    if cutoffs:
+        metric, k = max(cutoffs.items(), key=lambda cutoff: cutoff[1])
+        is_short = lengths < np.minimum(k, num_unseen)
+        if is_short.any() and (given < k).all():
             raise InputError(
-                f"{path}: {metric} needs {metric.k} items per user. Received: at most {given.max()}; export longer "
+                f"{path}: {metric} needs {k} items per user. Received: at most {given.max()}; export longer "
                 f"lists, or choose metrics up to {given.max()} with --metric"
             )
-        if (is_short & (given >= metric.k)).any():
+        if (is_short & (given >= k)).any():
             raise InputError(
                 f"{path}: lists seen items, which the run excludes; without them {int(is_short.sum()):,} of "
-                f"{len(lengths):,} users have fewer than {metric.k} items, too few for {metric}; exclude seen items in "
+                f"{len(lengths):,} users have fewer than {k} items, too few for {metric}; exclude seen items in "
                 "the other tool, or export longer lists"
             )
         if is_short.any():
-            sentence = f"{int(is_short.sum()):,} of {len(lengths):,} users have fewer than {metric.k} items listed"
+            sentence = f"{int(is_short.sum()):,} of {len(lengths):,} users have fewer than {k} items listed"
             caveats.append(Caveat("short lists", f"{sentence}, and other targets count as misses"))
-    if len(found) > sum(isinstance(each, CutoffMetric) for each in found) and (lengths < num_unseen).any():
+    if "MRR" in metrics and (lengths < num_unseen).any():
         sentence = f"MRR counts targets outside its lists of {lengths.min():,} to {lengths.max():,} items as misses"
         caveats.append(Caveat("MRR of lists", sentence))
     return caveats

@@ -77,6 +77,11 @@ class ModelResults:
         """Return the means over seeds, (users,)."""
         return np.mean(self.values[metric], axis=0)
 
+    def seed_std(self, metric: str) -> float | None:
+        """Return the standard deviation of the mean over seeds; `None` with one seed."""
+        means = np.mean(self.values[metric], axis=1)
+        return float(np.std(means, ddof=1)) if len(means) > 1 else None
+
     @property
     def best_validation(self) -> float | None:
         """Best validation value, mean over seeds; `None` for a model without validation."""
@@ -116,6 +121,14 @@ class LoadedRuns:
     def tested_models(self) -> list[ModelResults]:
         """All models but the oracle of simulated data, which no test includes."""
         return [model for model in self.models if not model.is_oracle]
+
+    @property
+    def dataset_title(self) -> str:
+        """Name of the data: the recipe's title, else the dataset's file or class; empty if neither is known."""
+        dataset = self.settings.get("dataset", {})
+        path = str(dataset.get("path", ""))
+        file_name = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gz")
+        return str(self.settings.get("title") or file_name.partition(".")[0] or dataset.get("class", ""))
 
     def find(self, name: str) -> ModelResults:
         """Return the model of this name; raises `InputError` if there is none."""

@@ -167,6 +167,7 @@ SCHEMAS: Mapping[str, Check] = {
             "seeds": list_of(count),
             "published": METRIC_VALUES,
             "literature": METRIC_VALUES,
+            "title": name,
         },
     ),
     "dataset": fields(

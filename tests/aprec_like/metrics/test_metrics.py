@@ -2,7 +2,7 @@ import ir_measures
 import numpy as np
 import pytest
 
-from aprec_like.metrics import MRR, NDCG, Precision, Recall
+from aprec_like.metrics import MRR, NDCG, Precision, Recall, metric_named
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,12 @@ def test_ranks_below_one_are_refused():
         MRR().per_user(np.array([0.5]))
     with pytest.raises(ValueError, match="at least 1"):
         MRR().per_user(np.array([np.nan]))
+
+
+def test_the_reciprocal_rank_may_have_a_cutoff():
+    ranks = np.array([1, 2, 5, 5.5, np.inf])
+    np.testing.assert_allclose(MRR(5).per_user(ranks), [1, 1 / 2, 1 / 5, 0, 0])
+    np.testing.assert_allclose(MRR().per_user(ranks), [1, 1 / 2, 1 / 5, 1 / 5.5, 0])
+    assert metric_named("MRR@5") == MRR(5) and metric_named("MRR") == MRR() and str(MRR(5)) == "MRR@5"
+    with pytest.raises(ValueError, match="MRR needs an integer k of at least 1"):
+        MRR(0)

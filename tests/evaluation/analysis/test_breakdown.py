@@ -21,6 +21,22 @@ def test_effects_across_and_down(crossed_run):
     assert "4 steps" in table.caption
 
 
+def test_effects_use_the_crossed_part_and_name_the_other_models(crossed_run):
+    expected = effects_table(load_runs([crossed_run]), "NDCG@10", Rules())
+    settings = crossed_run.read_recipe()
+    models = settings["models"]
+    gbce = {"class": "GBCE", "num_negatives": 16, "calibration": 0.75}
+    added = {"gSASRec": models["S1"] | {"loss": gbce}, "S1 again": models["S1"]}
+    crossed_run.write_recipe(b"", settings | {"models": models | added})
+    values = crossed_run.model("S1", 1).read_per_user()
+    for name in added:
+        crossed_run.model(name, 1).write_per_user(values)
+        crossed_run.model(name, 1).finish(seconds_to_best=1.0)
+    table = effects_table(load_runs([crossed_run]), "NDCG@10", Rules())
+    assert table.header == expected.header and table.blocks == expected.blocks
+    assert table.caption.endswith("not in this grid: gSASRec, S1 again.")
+
+
 def test_effects_need_a_whole_grid(crossed_run):
     crossed_run.model("BA", 1).write_status("failed", reason="x")
     with pytest.raises(InputError, match="every architecture with every loss"):

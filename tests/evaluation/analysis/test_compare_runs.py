@@ -18,8 +18,11 @@ def test_the_command_draws_and_prints_them_all(crossed_run, tmp_path, monkeypatc
         assert compare.run_command(compare.main) == 0
         assert "Coverage@10" in capsys.readouterr().out
     figures = sorted(path.name for path in (tmp_path / "f").iterdir())
-    assert figures == ["crossed-pairwise-NDCG@10.pdf", "crossed-strata-NDCG@10.pdf"]
-    assert all((tmp_path / "f" / name).read_bytes().startswith(b"%PDF") for name in figures)
+    assert figures == [
+        f"crossed-{kind}-NDCG@10.{suffix}" for kind in ("pairwise", "strata") for suffix in ("pdf", "png")
+    ]
+    starts = {"pdf": b"%PDF", "png": b"\x89PNG"}
+    assert all((tmp_path / "f" / name).read_bytes().startswith(starts[name[-3:]]) for name in figures)
 
 
 def test_two_runs_of_the_same_name_are_told_apart(tmp_path, monkeypatch, capsys):
@@ -33,3 +36,18 @@ def test_two_runs_of_the_same_name_are_told_apart(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr("sys.argv", ["compare", runs[0], runs[0]])
     assert compare.run_command(compare.main) == 2
     assert "is named twice" in capsys.readouterr().err
+
+
+def test_what_was_asked_is_printed_without_the_main_table(tmp_path, monkeypatch, capsys):
+    run = make_run(tmp_path / "made")
+    for form in ("text", "markdown", "latex", "csv"):
+        monkeypatch.setattr("sys.argv", ["compare", str(run.path), "--beyond-accuracy", "--format", form])
+        assert compare.run_command(compare.main) == 0
+        out = capsys.readouterr().out
+        assert "Coverage@10" in out and "NDCG@10" not in out
+
+
+def test_check_without_published_numbers_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["compare", str(make_run(tmp_path / "made").path), "--check"])
+    assert compare.run_command(compare.main) == 2
+    assert "--check needs published numbers" in capsys.readouterr().err

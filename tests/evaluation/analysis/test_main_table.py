@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from aprec_like.errors import InputError
 from evaluation.analysis.main_table import caption, differences_table, main_table, num_digits, side_by_side
 from evaluation.analysis.unrounded import comparison_csv, significance_csv
 from evaluation.results.store import RunFolder
@@ -126,3 +127,39 @@ def test_datasets_stand_side_by_side_under_their_names(run):
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}" in latex
     for render in (as_text, as_markdown):
         assert "steam" in render(table)
+
+
+def test_equal_places_share_their_emphasis(run):
+    for name in ("A_B & 50%", "Second"):
+        write_values(run, name, 1, np.full(300, 0.25))
+    comparison = compare(run)
+    emphases = {row.name: comparison.emphasis(row.name, "NDCG@10") for row in comparison.rows}
+    assert emphases == {"Best": "best", "A_B & 50%": "second", "Second": "second"}
+
+
+def test_the_caption_names_the_data(run):
+    settings = run.read_recipe()
+    for added, title in (
+        ({"dataset": {"class": "MovieLens1M"}}, "MovieLens1M. Means over"),
+        ({"dataset": {"class": "CSVFile", "path": "data/ratings.csv.gz"}}, "ratings. Means over"),
+        ({"dataset": {"class": "MovieLens1M"}, "title": "MovieLens & 1M"}, r"MovieLens \& 1M. Means over"),
+    ):
+        run.write_recipe(b"", settings | added)
+        assert rf"\caption{{{title}" in as_latex(main_table(compare(run)))
+
+
+def test_columns_can_be_left_out(run):
+    table = main_table(compare(run), show_published=False, without=["Minutes"])
+    assert table.header == ["Model", "NDCG@10", "Recall@10"]
+    assert all(len(row) == 3 for block in table.blocks for row in block)
+    other = side_by_side([compare(run), compare(other_run(run, "steam", sha256="other"))], without=["Recall@10"])
+    assert other.spans == [("some_run", 2), ("steam", 2)] and len(other.header) == 5
+    with pytest.raises(InputError, match="there is no column 'Hours'; there are NDCG@10, Recall@10, Minutes"):
+        main_table(compare(run), show_published=False, without=["Hours"])
+
+
+def test_latex_shows_the_spread_over_seeds(run):
+    write_values(run, "Best", 2, run.model("Best", 1).read_per_user()["NDCG@10"].to_numpy() + 0.2)
+    latex = as_latex(main_table(compare(run), show_published=False))
+    assert r"{\scriptsize$\pm$0.14" in latex and r"$\pm$ is the standard deviation over seeds" in latex
+    assert "±" not in as_text(main_table(compare(run)))
