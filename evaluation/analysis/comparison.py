@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -156,19 +157,43 @@ class Comparison:
 
     def ranked(self, metric: str) -> list[str]:
         """Return the names of the models, best first."""
-        return [row.name for row in sorted(self.rows, key=lambda row: -row.cells[metric].value.mean)]
+        return self._ranked[metric]
+
+    @cached_property
+    def _ranked(self) -> dict[str, list[str]]:
+        """Names of the models by metric, best first."""
+        return {
+            metric: [row.name for row in sorted(self.rows, key=lambda row: -row.cells[metric].value.mean)]
+            for metric in self.metrics
+        }
+
+    @cached_property
+    def smallest_half_widths(self) -> dict[str, float | None]:
+        """Half the width of the narrowest interval by metric; `None` if all are points."""
+        values = {metric: [row.cells[metric].value for row in self.rows] for metric in self.metrics}
+        return {
+            metric: min(((value.high - value.low) / 2 for value in intervals if value.high > value.low), default=None)
+            for metric, intervals in values.items()
+        }
 
     def emphasis(self, name: str, metric: str) -> Literal["best", "second"] | None:
         """Return whether a model is the best or the second of at least two; equal means share their place.
 
         `None` for the others and the oracle.
         """
-        means = {row.name: row.cells[metric].value.mean for row in self.rows}
-        if len(means) < 2 or name not in means:
-            return None
-        best = max(means.values())
-        second = max((mean for mean in means.values() if mean < best), default=math.nan)
-        return "best" if means[name] == best else "second" if means[name] == second else None
+        return self._emphases[metric].get(name)
+
+    @cached_property
+    def _emphases(self) -> dict[str, dict[str, Literal["best", "second"]]]:
+        """The best and the second models by metric."""
+        found: dict[str, dict[str, Literal["best", "second"]]] = {metric: {} for metric in self.metrics}
+        for metric, emphases in found.items():
+            means = {row.name: row.cells[metric].value.mean for row in self.rows}
+            best, second, *_ = [*sorted(set(means.values()), reverse=True), math.nan, math.nan]
+            if len(means) > 1:
+                emphases |= {name: "best" for name, mean in means.items() if mean == best}
+                emphases |= {name: "second" for name, mean in means.items() if mean == second}
+        return found
 
     def is_significant(self, cell: Cell) -> bool:
         """Return whether the difference to the comparator is significant."""

@@ -246,11 +246,8 @@ def _difference_texts(row: Row, metric: str, digits: int) -> list[str]:
 
 def num_digits(comparison: Comparison, metric: str) -> int:
     """Return the decimals of a metric: one more than are certain. A half-width of 0.03 gives three, 0.006 four."""
-    values = [row.cells[metric].value for row in comparison.rows]
-    half_widths = [(value.high - value.low) / 2 for value in values if value.high > value.low]
-    if not half_widths:
-        return MAX_DIGITS
-    return min(MAX_DIGITS, max(2, math.ceil(-math.log10(min(half_widths))) + 1))
+    half_width = comparison.smallest_half_widths[metric]
+    return MAX_DIGITS if half_width is None else min(MAX_DIGITS, max(2, math.ceil(-math.log10(half_width)) + 1))
 
 
 def num_published_digits(comparison: Comparison, metric: str) -> int:

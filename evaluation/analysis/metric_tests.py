@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 
 from aprec_like.types import Array
 from evaluation.analysis.significance import (
@@ -15,7 +17,6 @@ from evaluation.analysis.significance import (
     PairedTest,
     mean_interval,
     paired_test,
-    t_test_p_value,
 )
 from evaluation.analysis.variance import (
     MIN_SEEDS,
@@ -31,6 +32,8 @@ from evaluation.results.load import ModelResults
 
 MIN_RELATIVE_VARIANCE = 1e-9
 """A variance of differences below this share of the models' variances is computed from the differences themselves."""
+MAX_CHUNK_VALUES = 1 << 22
+"""Number of differences held at once."""
 
 
 class MetricTests:
@@ -95,23 +98,62 @@ class MetricTests:
         """Return the p-values of the t-tests of all pairs of models, not corrected.
 
         The variance of the differences of two models follows from the covariance matrix of all of them, so that
-        hundreds of pairs cost little more than one.
+        hundreds of thousands of pairs take seconds.
         """
         names = list(self.values)
         num_users = len(self.values[names[0]]) if names else 0
-        if num_users < 2:
-            return dict.fromkeys(itertools.combinations(names, 2), 1.0)
+        pairs = list(itertools.combinations(names, 2))
+        if num_users < 2 or not pairs:
+            return dict.fromkeys(pairs, 1.0)
         means, covariance = self._moments
-        p_values = {}
-        for (row, first), (column, second) in itertools.combinations(enumerate(self.models), 2):
-            total = covariance[row, row] + covariance[column, column]
-            variance = float(total - 2 * covariance[row, column])
-            if variance <= MIN_RELATIVE_VARIANCE * total:
-                p_values[first.name, second.name] = self.test(first, second).p_value
-            else:
-                error = standard_error(variance, num_users, self.trainings(first, second))
-                p_values[first.name, second.name] = t_test_p_value(float(means[row] - means[column]), error)
-        return p_values
+        rows, columns = np.triu_indices(len(names), k=1)
+        totals = np.diag(covariance)[rows] + np.diag(covariance)[columns]
+        differences, variances = means[rows] - means[columns], totals - 2 * covariance[rows, columns]
+        self._set_exactly(
+            variances <= MIN_RELATIVE_VARIANCE * totals, rows, columns, differences=differences, variances=variances
+        )
+        errors, degrees_of_freedom = self._pair_errors(variances, num_users, rows, columns)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p_values = 2 * stats.t.sf(np.abs(differences) / errors, degrees_of_freedom)
+        p_values = np.where(errors == 0, np.where(differences == 0, 1.0, 0.0), p_values)
+        is_equal = (differences == 0) & (variances == 0)
+        return dict(zip(pairs, np.where(is_equal, 1.0, p_values).tolist(), strict=True))
+
+    def _set_exactly(self, is_set: Array, rows: Array, columns: Array, *, differences: Array, variances: Array) -> None:
+        """Set mean and variance of the differences of some pairs from the differences themselves, in chunks."""
+        table = np.stack(list(self.values.values()))
+        chosen = np.flatnonzero(is_set)
+        step = max(1, MAX_CHUNK_VALUES // table.shape[1])
+        for start in range(0, len(chosen), step):
+            some = chosen[start : start + step]
+            values = table[rows[some]] - table[columns[some]]
+            differences[some] = values.mean(axis=1)
+            variances[some] = np.where(np.ptp(values, axis=1) > 0, values.var(axis=1, ddof=1), 0.0)
+
+    def _pair_errors(self, variances: Array, num_users: int, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """Return standard errors and degrees of freedom of pairs, as `standard_error` does for one."""
+        trainings = [self.training_variance(model) for model in self.models]
+        weights = np.array([1 / len(model.seeds) for model in self.models])
+        parts = np.array(
+            [
+                (each.value, each.seed_means / math.sqrt(df), each.interaction / math.sqrt(df * (num_users - 1)))
+                if each and (df := each.degrees_of_freedom)
+                else (0.0, 0.0, 0.0)
+                for each in trainings
+            ]
+        )
+        value, seed_means, interaction = (parts * weights[:, None]).T
+        identifiers = np.array([id(each) for each in trainings])
+        is_shared = identifiers[rows] == identifiers[columns]
+        users = variances / num_users
+        totals = users + value[rows] + value[columns]
+        uncertainty = users**2 / (num_users - 1)
+        for part in (seed_means, interaction):
+            uncertainty += part[rows] ** 2 + part[columns] ** 2 + np.where(is_shared, 2 * part[rows] * part[columns], 0)
+        has_trainings = np.array([each is not None for each in trainings])
+        is_known = (has_trainings[rows] | has_trainings[columns]) & (uncertainty > 0)
+        degrees_of_freedom = np.where(is_known, totals**2 / np.where(is_known, uncertainty, 1.0), num_users - 1.0)
+        return np.sqrt(totals), np.maximum(1.0, degrees_of_freedom)
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:

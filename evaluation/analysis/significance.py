@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 from statsmodels.stats.multitest import multipletests
 
 from aprec_like.types import Array
@@ -67,11 +68,18 @@ def mean_interval(values: Array, confidence: float = 0.95, trainings: Sequence[T
     if len(values) < 2 or (np.ptp(values) == 0 and not trainings):
         return Interval(mean, mean, mean)
     if not trainings:
-        low, high = stats.t.interval(confidence, len(values) - 1, loc=mean, scale=stats.sem(values))
-        return Interval(mean, float(low), float(high))
+        scale = float(np.std(values, ddof=1) / len(values) ** 0.5)
+        low, high = (t_quantile(level, len(values) - 1) for level in ((1 - confidence) / 2, (1 + confidence) / 2))
+        return Interval(mean, low * scale + mean, high * scale + mean)
     error = standard_error(float(np.var(values, ddof=1)), len(values), trainings)
-    half_width = float(stats.t.ppf((1 + confidence) / 2, error.degrees_of_freedom)) * error.value
+    half_width = t_quantile((1 + confidence) / 2, error.degrees_of_freedom) * error.value
     return Interval(mean, mean - half_width, mean + half_width)
+
+
+@functools.lru_cache(maxsize=4096)
+def t_quantile(level: float, degrees_of_freedom: float) -> float:
+    """Return a quantile of Student's t distribution, which most models of a run have in common."""
+    return float(stats.t.ppf(level, degrees_of_freedom))
 
 
 def paired_test(
@@ -118,7 +126,7 @@ def t_test_p_value(difference: float, error: StandardError) -> float:
     """Return the two-sided p-value of a mean difference; without a standard error 0, but 1 for no difference."""
     if error.value == 0:
         return 1.0 if difference == 0 else 0.0
-    return float(2 * stats.t.sf(abs(difference) / error.value, error.degrees_of_freedom))
+    return float(2 * special.stdtr(error.degrees_of_freedom, -abs(difference) / error.value))
 
 
 def paired_t(differences: Array) -> float:
@@ -128,7 +136,8 @@ def paired_t(differences: Array) -> float:
     """
     if np.ptp(differences) == 0:
         return 0.0 if len(differences) > 1 else 1.0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+    return t_test_p_value(float(np.mean(differences)), StandardError(error, len(differences) - 1))
 
 
 def wilcoxon(differences: Array) -> float:
@@ -184,18 +193,22 @@ def detectable_difference(error: float, degrees_of_freedom: float, alpha: float,
         alpha: significance level of the family.
         family_size: number of tests that p-values are corrected for.
     """
-    if error == 0:
-        return 0.0
+    return error * _detectable_multiple(degrees_of_freedom, alpha, family_size) if error else 0.0
+
+
+@functools.lru_cache(maxsize=4096)
+def _detectable_multiple(degrees_of_freedom: float, alpha: float, family_size: int) -> float:
+    """Return the detectable difference in standard errors, which most models of a run have in common."""
     critical = float(stats.t.isf(alpha / max(1, family_size) / 2, degrees_of_freedom))
     # Power is the mean of Phi(x - critical * w) over w = sqrt(chi2 / degrees of freedom), here over its quantiles;
     # SciPy's non-central t distribution fails to converge for some of the levels that corrections lead to.
     quantiles = (np.arange(NUM_QUANTILES) + 0.5) / NUM_QUANTILES
-    thresholds = critical * np.sqrt(stats.chi2.ppf(quantiles, degrees_of_freedom) / degrees_of_freedom)
+    thresholds = critical * np.sqrt(2 * special.gammaincinv(degrees_of_freedom / 2, quantiles) / degrees_of_freedom)
 
     def missing_power(multiple: float) -> float:
-        return POWER - float(np.mean(stats.norm.cdf(multiple - thresholds)))
+        return POWER - float(np.mean(special.ndtr(multiple - thresholds)))
 
-    return error * float(optimize.brentq(missing_power, 0.0, float(thresholds.max()) + 1 / (1 - POWER)))
+    return float(optimize.brentq(missing_power, 0.0, float(thresholds.max()) + 1 / (1 - POWER)))
 
 
 def caveat_of_test(method: str, alpha: float, family_size: int, correction: str) -> str | None:

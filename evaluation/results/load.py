@@ -237,7 +237,8 @@ def _load_models(
             remarks.append(f"{name}: not run")
         finished: dict[int, ModelFolder] = {}
         frames: list[pd.DataFrame] = []
-        for seed, folder in by_seed.items():
+        for seed, unread in by_seed.items():
+            folder = unread.with_status()
             status = folder.status()
             if status["state"] != "finished":
                 reason = f": {status['reason']}" if "reason" in status else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,15 @@ TRAIN_AGAIN = "train again with --fresh --only"
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """Results folder of one model with one seed."""
+    """Results folder of one model with one seed.
+
+    Args:
+        path: the folder.
+        known_status: the content of status.json if it was read before; `None` to read it whenever it is needed.
+    """
 
     path: Path
+    known_status: Json | None = field(default=None, compare=False, repr=False)
 
     @property
     def log_path(self) -> Path:
@@ -65,11 +71,17 @@ class ModelFolder:
 
     def status(self) -> Json:
         """Read status.json, verified; the state is `none` if the model was never started."""
+        if self.known_status is not None:
+            return dict(self.known_status)
         path = self.path / "status.json"
         if not os.path.lexists(path):
             return {"state": "none", "at": ""}
         status = check_json(path, "status", read_sealed_json(path, "status"))
         return check_json(path, "finished status", status) if status["state"] == "finished" else status
+
+    def with_status(self) -> ModelFolder:
+        """Return the folder with its status as it is now, for readers that ask for it often."""
+        return replace(self, known_status=self.status())
 
     def is_finished(self) -> bool:
         """Return whether the model's results are complete."""

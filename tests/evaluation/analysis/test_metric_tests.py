@@ -69,15 +69,15 @@ def test_models_with_many_seeds_have_a_variance_of_their_own():
     assert tests.training_variance(steady).value < 1e-4 < 5e-3 < tests.training_variance(erratic).value
 
 
-@pytest.mark.parametrize("num_seeds", [1, 3])
+@pytest.mark.parametrize("num_seeds", [1, 3, MIN_SEEDS])
 def test_the_p_values_of_all_pairs_are_those_of_single_tests(num_seeds):
     random = np.random.default_rng(0)
     models = [model(name, random, num_seeds, level) for name, level in {"A": 0, "B": 0.01, "C": 0.02}.items()]
     copy = ModelResults("D", models[0].seeds, models[0].values, 1.0, models[0].settings)
-    models = [*models, copy, model("Popularity", random, 1, settings=COUNTING)]
+    models = [*models, copy, model("Popularity", random, 1, settings=COUNTING), model("E", random, 1 + num_seeds // 2)]
     tests = MetricTests(models, "NDCG@10")
     p_values = tests.pair_p_values()
-    assert len(p_values) == 10
+    assert len(p_values) == 15
     assert p_values["A", "D"] == 1.0
     by_name = {each.name: each for each in models}
     for (first, second), p_value in p_values.items():

@@ -115,3 +115,15 @@ def test_too_few_resamples_for_the_family_are_remarked():
     assert "can't show" in caveat_of_test("randomisation", 0.05, 600, "holm")
     assert caveat_of_test("randomisation", 0.05, 600, "none") is None
     assert caveat_of_test("paired-t", 0.05, 600, "holm") is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_interval_has_the_bits_of_scipys(dtype):
+    """metrics.json holds it unrounded."""
+    random = np.random.default_rng(0)
+    for num_users in (2, 3, 10, 511, 6_040):
+        values = ((random.random(num_users) < 0.5) / np.log2(random.integers(2, 12, num_users))).astype(dtype)
+        mean = float(np.mean(values))
+        low, high = stats.t.interval(0.95, num_users - 1, loc=mean, scale=stats.sem(values))
+        found = mean_interval(values)
+        assert np.ptp(values) == 0 or (found.low, found.high) == (float(low), float(high))
