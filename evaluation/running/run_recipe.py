@@ -33,6 +33,8 @@ from evaluation.table import as_text
 KEPT = "stopped; finished models and progress are kept; the same command (without --fresh) resumes"
 OUT_OF_MEMORY = {-9: "killed by signal 9", -6: "aborted"}
 """Exit codes of processes that ran out of memory."""
+ILLEGAL_INSTRUCTION = -4
+"""Exit code of a process whose processor announces instructions that it can't run, as some virtual machines do."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,11 @@ def exit_reason(code: int, model: Trained | CountingModel) -> str:
     """Return why a worker ended without writing the reason itself."""
     if code in OUT_OF_MEMORY:
         return f"{OUT_OF_MEMORY[code]}, as when memory runs out; to save memory: {memory_savers(model)}"
+    if code == ILLEGAL_INSTRUCTION:
+        return (
+            "killed by signal 4: the processor can't run an instruction that it announces; try again with the "
+            "environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+        )
     return f"killed by signal {-code}" if code < 0 else f"its process ended with code {code}"
 
 

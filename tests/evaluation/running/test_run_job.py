@@ -33,6 +33,9 @@ def test_other_errors_are_named():
     assert failure_reason(KeyError("x"), MODEL) == "KeyError: 'x'"
 
 
-@pytest.mark.parametrize(("code", "part"), [(-9, "batch_size"), (-6, "batch_size"), (-11, "signal 11"), (3, "code 3")])
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [(-9, "batch_size"), (-6, "batch_size"), (-4, "ONEDNN_MAX_CPU_ISA"), (-11, "signal 11"), (3, "code 3")],
+)
 def test_the_reason_of_a_killed_worker_follows_from_its_exit_code(code, part):
     assert part in exit_reason(code, MODEL)
