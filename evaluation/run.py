@@ -53,6 +53,11 @@ def parse_arguments() -> argparse.Namespace:
         "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
     )
     parser.add_argument("--fresh", action="store_true", help="train again what is finished or started already")
+    parser.add_argument(
+        "--keep-checkpoints",
+        action="store_true",
+        help="keep the last state of every training, to go on with more patience; always kept where a limit ended it",
+    )
     arguments = parser.parse_args()
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")

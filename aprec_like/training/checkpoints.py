@@ -33,6 +33,8 @@ NUM_KEPT = 2
 """Number of newest states that are kept."""
 CHUNK_ELEMENTS = 1 << 22
 """Maximum number of elements of an array that are copied at once when it is written."""
+LIMITS = ("max_epochs", "patience")
+"""Settings that say when a training ends; a training may go on with larger ones."""
 METADATA_FILE = "facts.json"
 STATE_NAME = re.compile(r"state-(\d+)-(\d+)\.[0-9a-f]{64}\.npz")
 BEST_NAME = re.compile(r"best-\d+\.[0-9a-f]{64}\.npz")
@@ -61,7 +63,8 @@ class Checkpoints:
     Args:
         folder: folder of the checkpoints.
         fingerprint: JSON values that identify the training (settings, data, seed); checkpoints with another one are not
-            used. `None` for a training that is not resumed: only the best weights are saved.
+            used, except that the limits of the training (`LIMITS`) may differ. `None` for a training that is not
+            resumed: only the best weights are saved.
         log: called with a line of text for messages.
     """
 
@@ -78,7 +81,8 @@ class Checkpoints:
         for epoch_and_step, path in found:
             try:
                 metadata = _read_metadata(_verified(path))
-                if metadata["fingerprint"] != json.loads(json.dumps(self._fingerprint())):
+                expected = json.loads(json.dumps(self._fingerprint()))
+                if without_limits(metadata["fingerprint"]) != without_limits(expected):
                     raise InputError(f"{path.name} belongs to other settings, other data or another version")
                 if best := metadata["state"]["best_weights"]:
                     _verified(self.folder / best)
@@ -141,6 +145,21 @@ def remove_checkpoints(folder: Path) -> None:
             for path in folder.iterdir():
                 if STATE_NAME.fullmatch(path.name) or BEST_NAME.fullmatch(path.name):
                     path.unlink()
+
+
+def remove_older_states(folder: Path) -> None:
+    """Remove all states in a folder but the newest."""
+    if folder.is_dir():
+        with storage_errors(folder):
+            for _, path in _states(folder)[1:]:
+                path.unlink()
+
+
+def without_limits(value: Any) -> Any:
+    """Return nested settings without the limits of trainings."""
+    if isinstance(value, dict):
+        return {key: without_limits(item) for key, item in value.items() if key not in LIMITS}
+    return [without_limits(item) for item in value] if isinstance(value, list) else value
 
 
 def _states(folder: Path) -> list[tuple[tuple[int, int], Path]]:

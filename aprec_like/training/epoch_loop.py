@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from aprec_like.errors import NotFiniteError, StoppedError
+from aprec_like.errors import InputError, NotFiniteError, StoppedError
 from aprec_like.training.checkpoints import Checkpoints, Variables
 from aprec_like.training.settings import Training
 from aprec_like.training.state import EpochRecord, Progress, TrainingState
@@ -68,6 +68,20 @@ class EpochLoop:
         self._saved_at = time.monotonic()
         self._save_seconds = 0.0
         self._num_steps_in_time = 1
+        self._is_cut = False
+
+    def reopen(self, training: Training) -> None:
+        """Go on with a finished training whose limits have grown; raises `InputError` if they have shrunk."""
+        state = self.state
+        reason = self._reason_to_stop(training) if state.history else None
+        patience = training.early_stopping.patience if training.early_stopping else None
+        if state.ended_earlier_with(training.max_epochs, patience):
+            raise InputError(
+                f"the checkpoint is of {len(state.history)} epochs, longer than max_epochs and patience allow now; "
+                f"--fresh trains from the beginning"
+            )
+        if state.stopped_by and reason != "time_limit":
+            state.stopped_by = reason
 
     def restore(self, weights: list[Any], optimizer_variables: list[Any]) -> None:
         """Register the variables that checkpoints hold, and restore their saved values, if any."""
@@ -114,7 +128,7 @@ class EpochLoop:
     def run_epoch(self, steps: Steps, num_steps: int) -> float:
         """Run the remaining steps of the current epoch, or until the time limit; returns the mean loss of the epoch."""
         state = self.state
-        while state.step < num_steps:
+        while state.step < num_steps and not (state.step and self.is_time_over):
             first = (state.epoch - 1) * num_steps + state.step
             to_report = MAX_STEPS_PER_CALL - state.step % MAX_STEPS_PER_CALL
             number = min(self._num_steps_in_time, to_report, num_steps - state.step)
@@ -136,6 +150,9 @@ class EpochLoop:
                 self.save()
             if is_last:
                 break
+        self._is_cut = state.step < num_steps
+        if self._is_cut:  # a larger time limit goes on from here
+            self.save()
         return state.loss_total / state.step
 
     def end_epoch(self, loss: float, validation: float | None, training: Training) -> None:
@@ -147,7 +164,7 @@ class EpochLoop:
         record = EpochRecord(state.epoch, loss, validation, is_best, self.seconds)
         state.add_epoch(record)
         state.stopped_by = self._reason_to_stop(training)
-        if state.stopped_by or self.is_save_due(0.0):
+        if not self._is_cut and (state.stopped_by or self.is_save_due(0.0)):
             self.save()
         self.control.on_epoch(record)
 

@@ -48,7 +48,8 @@ def train(
     """Train a network on `split.train` until validation stops improving, and give it the weights of its best epoch.
 
     With checkpoints, an interrupted training resumes from its last saved state and ends with the weights it would have
-    had without the interruption: everything random is a function of the seed and the number of the step.
+    had without the interruption: everything random is a function of the seed and the number of the step. A finished
+    training with a larger `max_epochs`, patience or time limit goes on from its last state in the same way.
 
     Args:
         trained: architecture, loss and settings.
@@ -69,6 +70,7 @@ def train(
     scorer = NetworkScorer(network)
     with tempfile.TemporaryDirectory() as temporary:
         loop = EpochLoop(control, control.checkpoints or Checkpoints(Path(temporary), fingerprint=None))
+        loop.reopen(training)
         start = (loop.state.epoch - 1, loop.state.step)
         batches = make_batches(data, trained.model.examples(), trained.batch_settings, seed, start=start)
         is_compiled = trained.is_step_compiled(data)

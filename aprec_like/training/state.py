@@ -71,6 +71,15 @@ class TrainingState:
         self.history.append(record)
         self.epoch, self.step, self.loss_total = record.epoch + 1, 0, 0.0
 
+    def ended_earlier_with(self, max_epochs: int, patience: int | None) -> bool:
+        """Return whether these limits would have ended training before its last completed epoch."""
+        best: int | None = None
+        for record in self.history[:-1]:
+            best = record.epoch if record.is_best else best
+            if patience is not None and best is not None and record.epoch - best >= patience:
+                return True
+        return len(self.history) > max_epochs
+
     def is_patience_over(self, patience: int) -> bool:
         """Return whether at least `patience` epochs have passed since the best one."""
         return self.best is not None and len(self.history) - self.best.epoch >= patience

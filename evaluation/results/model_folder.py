@@ -127,9 +127,14 @@ class ModelFolder:
     def replace_metrics(self, metrics: Json) -> None:
         """Write other means over the same users to metrics.json of a finished model."""
         self.write_metrics(metrics)
-        status = self.status()
-        status["sha256"] |= digest_files(self.path, ["metrics.json"])
-        write_sealed_json(self.path / "status.json", "status", status)
+        self._replace_status(sha256=self.status()["sha256"] | digest_files(self.path, ["metrics.json"]))
+
+    def replace_identity(self, identity: Identity) -> None:
+        """Write another identity of a finished model, after settings changed on which its results do not depend."""
+        self._replace_status(identity=identity.to_json())
+
+    def _replace_status(self, **changes: Any) -> None:
+        write_sealed_json(self.path / "status.json", "status", self.status() | changes)
 
     def check_identity(self, expected: Identity) -> None:
         """Check that these are results of this model and seed, of these settings and data; raises `InputError`.

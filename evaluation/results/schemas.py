@@ -203,6 +203,8 @@ SCHEMAS: Mapping[str, Check] = {
             "epochs": count,
             "stopped_by": text,
             "refit_seconds": number,
+            "seconds_trained": number,
+            "is_checkpoint_kept": boolean,
             "beside_popularity": fields({"metric": name, "model": number, "popularity": number, "overlap": number}),
             "loss_change": number,
             "peak_memory_gib": number,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from typing import Any
 
 from aprec_like.errors import InputError
+from aprec_like.training.checkpoints import has_checkpoint, without_limits
 from aprec_like.types import Json
 from evaluation.results.identity import SHARED_SETTINGS, learns_validation
-from evaluation.results.store import RunFolder
+from evaluation.results.store import ModelFolder, RunFolder
 
 
 def check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str]) -> Json:
@@ -22,11 +24,56 @@ def check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str
         _check_equal(run, name, *(_without_metrics(each.get(name)) for each in (stored, settings)))
     models = stored_models(stored)
     for name in sorted(kept & set(settings["models"])):
-        _check_equal(run, f"models[{name!r}]", models.get(name), settings["models"][name])
+        _check_model(run, name, models[name], settings["models"][name])
         _check_learned_data(run, name, models[name], stored.get("fit_on", "mixed"), settings["fit_on"])
     if (stored_data.get("sha256"), stored_data.get("split")) != (dataset["sha256"], dataset["split"]):
         raise InputError(f"{run.path}: has results on different data; --fresh trains again, --results DIR keeps both")
     return stored
+
+
+def _check_model(run: RunFolder, name: str, old: Json, new: Json) -> None:
+    """Check that the settings of a model have not changed, but for limits of its training that may have grown."""
+    place = f"models[{name!r}]"
+    _check_equal(run, place, without_limits(old), without_limits(new))
+    before, after = _limits(old), _limits(new)
+    if any(new_limit < old_limit for old_limit, new_limit in zip(before, after, strict=True)):
+        _check_equal(run, place, old, new)
+    if before != after:
+        for found, seed, folder in run.models():
+            if found == name and goes_on(folder, new, math.inf) and not has_checkpoint(folder.checkpoint_path):
+                raise InputError(
+                    f"{folder.path}: the training can't go on, because its checkpoint was not kept (--keep-checkpoints "
+                    f"keeps it); --fresh --only {name!r} trains again for seed {seed}"
+                )
+
+
+def goes_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
+    """Return whether a finished training would go on with these limits.
+
+    Args:
+        folder: results folder of the model.
+        model: settings of the model.
+        time_limit: seconds of training.
+    """
+    try:
+        status = folder.status()
+    except InputError:
+        return False
+    if status["state"] != "finished" or "epochs" not in status:
+        return False
+    max_epochs, patience = _limits(model)
+    epochs, reason = status["epochs"], status.get("stopped_by")
+    if reason == "max_epochs":
+        return bool(epochs < max_epochs)
+    if reason == "early_stopping":
+        return bool(epochs < max_epochs and epochs - status["best_epoch"] < patience)
+    return reason == "time_limit" and bool(status.get("seconds_trained", math.inf) < time_limit)
+
+
+def _limits(model: Json) -> tuple[float, float]:
+    """Return the maximum number of epochs and the patience of a model; zeros for a counting model."""
+    training = model.get("training") or {}
+    return training.get("max_epochs", 0), (training.get("early_stopping") or {}).get("patience", 0)
 
 
 def stored_models(recipe: Json) -> Json:

@@ -17,7 +17,7 @@ from aprec_like.recipe.fitting import refitting, validated_training
 from aprec_like.settings import describe
 from aprec_like.splits import Split, counted_interactions
 from aprec_like.training import TrainingControl, TrainingOutcome, train
-from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints
+from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints, remove_older_states
 from aprec_like.training.state import EpochRecord
 from aprec_like.types import Json
 from evaluation.results.identity import Identity
@@ -37,6 +37,7 @@ class ModelRun:
         folder: results folder of the model.
         time_limit: seconds of training, over all restarts.
         identity: what the results must be of; other data are refused. `None` for results without an identity.
+        keep_checkpoint: keep the last state of the training, even if no limit ended it.
     """
 
     recipe: Recipe
@@ -46,6 +47,7 @@ class ModelRun:
     folder: ModelFolder
     time_limit: float = math.inf
     identity: Identity | None = None
+    keep_checkpoint: bool = False
 
     @property
     def model(self) -> Trained | CountingModel:
@@ -101,6 +103,8 @@ def fit_model(
         "best_validation": best.validation,
         "epochs": len(outcome.history),
         "stopped_by": outcome.stopped_by,
+        "seconds_trained": outcome.history[-1].seconds,
+        "is_checkpoint_kept": run.keep_checkpoint or outcome.stopped_by != "early_stopping",
     }
     if second := refitting(run.model, fit_on, best.epoch):
         display.print_line(f"trains again for {best.epoch} epochs, now with the validation part")
@@ -135,10 +139,13 @@ def _train(
     return train(trained, split, seed=run.seed, exclude_seen=exclude_seen, control=control)
 
 
-def remove_states(folder: ModelFolder) -> None:
-    """Remove the states of a model's training, and no other files."""
-    remove_checkpoints(folder.checkpoint_path)
+def remove_states(folder: ModelFolder, *, is_last_kept: bool = False) -> None:
+    """Remove the states of a model's training, all or all but the last, and no other files."""
     remove_folder(folder.refit_path)
+    if is_last_kept:
+        remove_older_states(folder.checkpoint_path)
+    else:
+        remove_checkpoints(folder.checkpoint_path)
 
 
 def stop_if_requested(is_stopping: Callable[[], bool]) -> None:

@@ -23,6 +23,8 @@ COPIES_OF_WEIGHTS = 4
 """In memory: weights, gradients and the two moments of Adam; the best epoch's weights are on disk."""
 COPIES_ON_DISK = 3 * 3 + 2
 """Three checkpoints (two kept, one being written) of weights and two moments each, and the best weights twice."""
+COPIES_KEPT = 1 + 3 + 1
+"""The weights, and where a limit ended training the last state and the best weights, to go on from."""
 FLOATS_PER_CANDIDATE = 8
 """Of a candidate of a single target: item id, gradient of the logit, and entry in a sparse matrix."""
 BYTES_PER_USER_VALUE, BYTES_PER_TOP_ITEM = 8, 24
@@ -109,7 +111,7 @@ def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes) -> int:
         for name in jobs
         if isinstance(model := recipe.models[name], Trained)
     ]
-    return len(jobs) * sizes.users * per_user + sum(weights) + COPIES_ON_DISK * max(weights, default=0)
+    return len(jobs) * sizes.users * per_user + COPIES_KEPT * sum(weights) + COPIES_ON_DISK * max(weights, default=0)
 
 
 def memory_savers(model: Trained | CountingModel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.identity import identify
 from evaluation.results.metric_columns import add_metrics
 from evaluation.results.store import ModelFolder, RunFolder, check_names
-from evaluation.running.changed_recipe import check_unchanged, stored_models
+from evaluation.running.changed_recipe import check_unchanged, goes_on, stored_models
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
 from evaluation.running.result_tables import summarise
@@ -66,7 +67,14 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
 
 
 def prepare(
-    run: RunFolder, recipe: Recipe, source: bytes, data: RunData, jobs: Sequence[Job], *, is_fresh: bool
+    run: RunFolder,
+    recipe: Recipe,
+    source: bytes,
+    data: RunData,
+    jobs: Sequence[Job],
+    *,
+    is_fresh: bool,
+    time_limit: float = math.inf,
 ) -> list[Job]:
     """Check that a run fits its results folder, the disk and memory; then write the files of the run.
 
@@ -77,9 +85,10 @@ def prepare(
         data: what `load_data` returned.
         jobs: models and seeds to run.
         is_fresh: whether to remove their results and train again.
+        time_limit: seconds of training of each model.
 
     Returns:
-        The jobs that are not finished.
+        The jobs that are not finished, or go on because a limit of their training has grown.
     """
     refuse_links(run.path)
     settings = describe(recipe) | {"columns": list(recipe.evaluation.columns), "run": run.path.name}
@@ -92,10 +101,17 @@ def prepare(
         if taken_out:
             settings["removed_models"] = taken_out
             print(f"no longer in the recipe and the table, kept in the folder: {', '.join(taken_out)}", file=sys.stderr)
+        _update_identities(run, stored, settings, data.description, removed)
         if stored["columns"] != settings["columns"]:
             _update_metrics(run, recipe, removed)
     _verify_finished(run, settings, data.description, removed)
-    pending = [(name, seed) for name, seed in jobs if is_fresh or not _is_finished(run.model(name, seed))]
+    pending = [
+        (name, seed)
+        for name, seed in jobs
+        if is_fresh
+        or not _is_finished(run.model(name, seed))
+        or _can_go_on(run.model(name, seed), settings["models"][name], time_limit)
+    ]
     names, interactions = [name for name, _ in pending], data.interactions
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
     _check_disk(run, recipe, sizes, names)
@@ -113,12 +129,24 @@ def prepare(
     return pending
 
 
+def _update_identities(run: RunFolder, stored: Json, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
+    """Write the new settings' digest to finished models whose training had smaller limits."""
+    for name, seed, folder in run.models():
+        has_grown = name in settings["models"] and stored_models(stored).get(name) != settings["models"][name]
+        if has_grown and (name, seed) not in removed and _is_readable_and_finished(folder):
+            folder.replace_identity(identify(settings, dataset, name, seed))
+
+
 def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[Job]) -> None:
     """Compute the recipe's metrics of finished models from their stored ranks."""
     for name, seed, folder in run.models():
         if name in recipe.models and (name, seed) not in removed and _is_readable_and_finished(folder):
             per_user = add_metrics(folder.path, folder.read_per_user(), recipe.evaluation.columns)
             folder.replace_metrics(summarise(per_user, recipe.evaluation))
+
+
+def _can_go_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
+    return has_checkpoint(folder.checkpoint_path) and goes_on(folder, model, time_limit)
 
 
 def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:

@@ -39,7 +39,16 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
     stored = results.read_recipe()
     check_unchanged_settings(describe(recipe), stored, options.model, options.recipe)
     identity = identify(stored, results.read_dataset(), options.model, options.seed)
-    run = ModelRun(recipe, options.model, options.seed, options.data_dir, folder, options.time_limit, identity)
+    run = ModelRun(
+        recipe,
+        options.model,
+        options.seed,
+        options.data_dir,
+        folder,
+        options.time_limit,
+        identity,
+        options.keep_checkpoints,
+    )
     return _run_and_record(run, stop)
 
 

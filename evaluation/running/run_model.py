@@ -48,7 +48,7 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
         beside = compare_with_popularity(rankings, counted, split.test, exclude_seen=evaluation.exclude_seen)
         status |= {"beside_popularity": beside, "loss_change": loss_change(fitted.history)}
     folder.finish(identity=run.identity, **status)
-    remove_states(folder)
+    remove_states(folder, is_last_kept=bool(status.get("is_checkpoint_kept")))
     display.print_line(f"finished in {format_duration(seconds)}")
     for caveat in training_caveats(describe(run.model), [status]):
         display.print_line(f"{caveat.mark}: {caveat.sentence}")

@@ -51,6 +51,7 @@ class RunOptions:
         smoke: whether to shrink the recipe to seconds.
         dry_run: whether to print the plan and train nothing.
         fresh: whether to train again what is finished or started.
+        keep_checkpoints: whether to keep the last state of every training.
     """
 
     recipe: Path
@@ -62,6 +63,7 @@ class RunOptions:
     smoke: bool
     dry_run: bool
     fresh: bool
+    keep_checkpoints: bool = False
 
     @property
     def data_dir(self) -> Path:
@@ -87,7 +89,15 @@ def run_recipe(options: RunOptions) -> int:
     data = load_data(recipe, options.data_dir)
     print(device_line(), file=sys.stderr)
     with RunLock(run.lock_path) as lock:
-        pending = prepare(run, recipe, options.recipe.read_bytes(), data, jobs, is_fresh=options.fresh)
+        pending = prepare(
+            run,
+            recipe,
+            options.recipe.read_bytes(),
+            data,
+            jobs,
+            is_fresh=options.fresh,
+            time_limit=options.time_limit * 60,
+        )
         del data  # the workers need the memory
         for name, seed in jobs:
             if (name, seed) not in pending:
@@ -118,8 +128,11 @@ def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[J
 
 
 def _report_finished(name: str, seed: int, folder: ModelFolder) -> None:
-    remove_states(folder)  # left by a worker that was killed at the very end
-    print(f"{name}, seed {seed}: finished on {folder.status()['at'][:10]}; --fresh trains again", file=sys.stderr)
+    status = folder.status()
+    remove_states(
+        folder, is_last_kept=bool(status.get("is_checkpoint_kept"))
+    )  # left by a worker killed at the very end
+    print(f"{name}, seed {seed}: finished on {status['at'][:10]}; --fresh trains again", file=sys.stderr)
 
 
 def _run_jobs(run: RunFolder, recipe: Recipe, jobs: list[Job], options: RunOptions, lock: RunLock) -> int:
@@ -127,7 +140,9 @@ def _run_jobs(run: RunFolder, recipe: Recipe, jobs: list[Job], options: RunOptio
     codes = [DONE]
     for name, seed in jobs:
         seconds = options.time_limit * 60
-        worker = WorkerOptions(options.recipe, name, seed, options.data_dir, run.path, seconds, options.smoke)
+        worker = WorkerOptions(
+            options.recipe, name, seed, options.data_dir, run.path, seconds, options.smoke, options.keep_checkpoints
+        )
         code = run_process(worker_command(worker), worker_environment(os.environ), lock.descriptors)
         if code in (INTERRUPTED, TERMINATED):
             raise Interrupted(code)

@@ -30,6 +30,7 @@ class WorkerOptions:
         run: results folder of the run.
         time_limit: seconds of training, over all restarts; infinity for no limit.
         smoke: whether to shrink the recipe to seconds.
+        keep_checkpoints: whether to keep the last state of every training.
     """
 
     recipe: Path
@@ -39,6 +40,7 @@ class WorkerOptions:
     run: Path
     time_limit: float
     smoke: bool
+    keep_checkpoints: bool = False
 
     def to_json(self) -> str:
         """Return the options as a JSON object."""

@@ -82,7 +82,7 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     per_user = workspace.per_user("SASRec")
     assert list(per_user) == [
         "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
-        "Recall@1 (sampled)", "NDCG@10 (sampled)",
+        "sampled_rank", "Recall@1 (sampled)", "NDCG@10 (sampled)",
     ]  # fmt: skip
     assert per_user["Recall@1 (sampled)"].mean() > 0.9
     metrics = json.loads((workspace.results / "SASRec/seed_1/metrics.json").read_text())
@@ -121,6 +121,32 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     )
     assert workspace.run("--only", "Counts") == 0
     assert workspace.per_user("Counts")["rank"].equals(workspace.per_user("Popularity")["rank"])
+
+
+def test_a_training_goes_on_with_larger_limits_to_the_same_bytes(workspace):
+    """As if the limits had been so from the start: 2 epochs at first, then 4 and a larger patience."""
+    short = RECIPE.replace("max_epochs=8", "max_epochs=2")
+    longer = RECIPE.replace("max_epochs=8", "max_epochs=4, early_stopping=EarlyStopping(patience=300)")
+    longer = longer.replace("import Training\n", "import EarlyStopping, Training\n")
+    workspace.write(short)
+    assert workspace.run("--only", "SASRec") == 0
+    assert "SASRec (epochs cut)" in workspace.out and "max_epochs=2 ended training" in workspace.out
+    workspace.write(longer)
+    assert workspace.run("--only", "SASRec") == 0
+    assert "resumes from epoch 3, step 0" in workspace.err
+    files = [workspace.results / "SASRec/seed_1" / name for name in ("metrics.json", "per_user.parquet")]
+    gone_on = [path.read_bytes() for path in files]
+    assert workspace.run("--only", "SASRec", "--fresh") == 0
+    assert [path.read_bytes() for path in files] == gone_on
+
+    workspace.write(short)
+    assert workspace.run("--only", "SASRec") == 2
+    assert '- "max_epochs": 4' in workspace.err and '+ "max_epochs": 2' in workspace.err
+    for state in (workspace.results / "SASRec/seed_1/checkpoint").glob("state-*"):
+        state.unlink()
+    workspace.write(longer.replace("max_epochs=4", "max_epochs=6"))
+    assert workspace.run("--only", "SASRec") == 2
+    assert "its checkpoint was not kept (--keep-checkpoints keeps it)" in workspace.err
 
 
 def test_a_failing_model_does_not_affect_the_others(workspace):

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aprec_like.errors import NotFiniteError, StoppedError
+from aprec_like.errors import InputError, NotFiniteError, StoppedError
 from aprec_like.losses import BPR, GBCE, Softmax
 from aprec_like.models import BERT4Rec, MatrixFactorisation, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adagrad, Adam
+from aprec_like.settings import describe
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import EarlyStopping, Trained, Training, TrainingControl, epoch_loop, train
 from aprec_like.training.checkpoints import Checkpoints
@@ -197,3 +198,42 @@ def test_a_measured_save_holds_the_state_and_the_best_weights(tmp_path):
     num_weights = sum(np.prod(weight.shape) for weight in network.get_weights())
     assert sizes.keys() == {"state", "best"}
     assert sizes["best"] > 4 * num_weights and sizes["state"] > 3 * 4 * num_weights  # Adam has two moments
+
+
+LONGER = replace(SHORT, batch_size=64, max_epochs=6, early_stopping=EarlyStopping(patience=4))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_epochs": 2}, {"early_stopping": EarlyStopping(patience=1)}],
+    ids=["epochs", "patience"],
+)
+def test_a_finished_training_goes_on_with_larger_limits(limits, split, tmp_path):
+    """As if the limits had been so from the start."""
+    longer = replace(QUICK, training=LONGER)
+    expected = outcome_of(longer, split)
+    short = replace(longer, training=replace(LONGER, **limits))
+    first = outcome_of(short, split, checkpoints=Checkpoints(tmp_path, describe(short)))
+    assert len(first.history) < len(expected.history)
+    assert_same(outcome_of(longer, split, checkpoints=Checkpoints(tmp_path, describe(longer))), expected)
+    with pytest.raises(InputError, match="longer than max_epochs and patience allow now"):
+        outcome_of(short, split, checkpoints=Checkpoints(tmp_path, describe(short)))
+
+
+def test_a_training_that_the_time_limit_cut_within_an_epoch_goes_on_from_the_cut(split, tmp_path, monkeypatch):
+    longer = replace(QUICK, training=replace(LONGER, batch_size=32))
+    expected = outcome_of(longer, split)
+    monkeypatch.setattr(epoch_loop, "MAX_STEPS_PER_CALL", 1)
+    steps = itertools.count(1)
+    monkeypatch.setattr(epoch_loop.EpochLoop, "is_time_over", property(lambda loop: next(steps) >= CUT))
+    cut = outcome_of(longer, split, checkpoints=Checkpoints(tmp_path, {}))
+    assert cut.stopped_by == "time_limit" and len(cut.history) < len(expected.history)
+    monkeypatch.undo()
+    lines = []
+    assert_same(outcome_of(longer, split, checkpoints=Checkpoints(tmp_path, {}, lines.append)), expected)
+    (line,) = lines
+    assert "step 0" not in line  # within an epoch
+
+
+CUT = 16
+"""Number of the question after the time that is answered yes."""

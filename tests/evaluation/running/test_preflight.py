@@ -94,7 +94,7 @@ def test_the_disk_holds_the_checkpoints_of_one_model_and_the_results_of_all():
     sizes = Sizes(users=1_000, items=500, interactions=9_999)
     user_bytes = 1_000 * (9 * 8 + 10 * 24)
     weights = 4 * 1_500 * 4
-    assert predict_disk(recipe, ["A", "A", "B"], sizes) == 3 * user_bytes + 2 * weights + 11 * weights
+    assert predict_disk(recipe, ["A", "A", "B"], sizes) == 3 * user_bytes + 2 * 5 * weights + 11 * weights
     assert predict_disk(recipe, ["B"], sizes) == user_bytes
     assert predict_disk(recipe, [], sizes) == 0
 
