@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,11 +97,18 @@ def _restore_negatives(settings: Json) -> Negatives:
     return negatives
 
 
-def read_calibrated_models(runs: LoadedRuns) -> list[CalibratedModel]:
-    """Read the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing."""
+def read_calibrated_models(runs: LoadedRuns, names: Collection[str] | None = None) -> list[CalibratedModel]:
+    """Read the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing.
+
+    Args:
+        runs: the results.
+        names: of the models to read; `None` for all.
+    """
     catalogue = pd.Index(runs.folders[0].read_items()["item"])
     models = []
     for model in runs.models:
+        if names is not None and model.name not in names:
+            continue
         probability = None if _has_unknown_loss(model) else find_probability(model.settings, len(catalogue))
         if probability is not None and model.folders:
             found = _read_model(model, probability, catalogue)
@@ -109,19 +116,28 @@ def read_calibrated_models(runs: LoadedRuns) -> list[CalibratedModel]:
     return models
 
 
-def calibration_remarks(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> list[str]:
+def calibration_remarks(
+    runs: LoadedRuns, models: Sequence[CalibratedModel], names: Collection[str] | None = None
+) -> list[str]:
     """Return a remark on every model without predictions: its loss is unknown, or no item was left to rank."""
     read = {model.name for model in models}
-    return [
-        f"{model.name} ranked no items, because every user has seen all of them: no predictions."
-        for model in runs.models
-        if model.folders and model.name not in read and not _has_unknown_loss(model)
-        if find_probability(model.settings, 2) is not None
-    ] + [
-        f"{model.name} has a loss that this version does not know: no probabilities."
-        for model in runs.models
-        if _has_unknown_loss(model)
-    ]
+    wanted = [model for model in runs.models if names is None or model.name in names]
+    left_out = len(runs.models) - len(wanted)
+    first = [f"The best {len(wanted)} models are shown, {left_out:,} others left out."] if left_out else []
+    return (
+        first
+        + [
+            f"{model.name} ranked no items, because every user has seen all of them: no predictions."
+            for model in wanted
+            if model.folders and model.name not in read and not _has_unknown_loss(model)
+            if find_probability(model.settings, 2) is not None
+        ]
+        + [
+            f"{model.name} has a loss that this version does not know: no probabilities."
+            for model in wanted
+            if _has_unknown_loss(model)
+        ]
+    )
 
 
 def _has_unknown_loss(model: ModelResults) -> bool:

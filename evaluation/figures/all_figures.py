@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,8 @@ MAX_MATRIX_MODELS = 12
 """The matrix of all pairs is left out for more models than this."""
 MAX_LINES = 10
 """Figures of lines show at most this many models, the best ones."""
+MAX_MARKS = 40
+"""The figure of quality against time, one mark per model, shows all models up to this number, else the best ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +116,17 @@ def _result_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[Report
 def _training_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[ReportFigure]:
     styles, metric = assign_styles(runs.settings["models"]), main_metric(runs.metrics)
     shown = _shown_models([model.name for model in runs.models], comparison)
-    if curves := [curve for curve in read_learning_curves(runs) if curve.model in shown]:
+    if curves := read_learning_curves(runs, shown):
         caption = "Validation after every epoch, against epochs and against time; the large mark is the best epoch."
         yield ReportFigure("learning", "training", caption, draw_learning(curves, styles, _validation_metrics(runs)))
     if any(row.seconds_to_best is not None for row in comparison.rows):
         caption = f"Test {metric} with its 95 % interval against the time until the best epoch, validation included."
-        yield ReportFigure("time", "training", caption, draw_quality_against_time(comparison, styles, metric))
+        rows = [row for row in comparison.rows if len(comparison.rows) <= MAX_MARKS or row.name in shown]
+        caption += (
+            f" The best {len(rows)} of {len(comparison.rows)} models." if len(rows) < len(comparison.rows) else ""
+        )
+        drawn = replace(comparison, rows=rows)
+        yield ReportFigure("time", "training", caption, draw_quality_against_time(drawn, styles, metric))
 
 
 def _calibration_figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +49,17 @@ class LearningCurve:
     values: Array
 
 
-def read_learning_curves(runs: LoadedRuns) -> list[LearningCurve]:
-    """Read the learning curves of all finished models with validation, one per seed, in table order."""
+def read_learning_curves(runs: LoadedRuns, names: Collection[str] | None = None) -> list[LearningCurve]:
+    """Read the learning curves of finished models with validation, one per seed, in table order.
+
+    Args:
+        runs: the results.
+        names: of the models; `None` for all.
+    """
     curves = []
     for model in runs.models:
+        if names is not None and model.name not in names:
+            continue
         for folder in model.folders:
             history = folder.read_history().dropna(subset="validation")
             if len(history):

@@ -20,7 +20,7 @@ from evaluation.analysis.calibration import (
 )
 from evaluation.analysis.comparison import Comparison, compare_models
 from evaluation.cli import DONE, import_tensorflow
-from evaluation.figures.all_figures import ReportFigure, make_figures, write_figures
+from evaluation.figures.all_figures import ReportFigure, main_metric, make_figures, write_figures
 from evaluation.page.data_and_models import Models, dataset_facts, describe_models, environment_facts
 from evaluation.page.html import Fact, HtmlFigure, HtmlTable, render_page, to_html_figure, to_html_table
 from evaluation.page.sections import (
@@ -51,6 +51,10 @@ SECTIONS = {
     "cite": "Cite",
 }
 """Titles of the sections of the page by identifier."""
+
+
+MAX_CALIBRATED_MODELS = 40
+"""The section on calibration shows all models up to this number, else the best ones: it holds the top items of each."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +105,16 @@ def write_report(options: ReportOptions) -> int:
     refuse_links(folder.path)
     runs = load_runs([folder])
     comparison = compare_models(runs)
-    models = read_calibrated_models(runs)
+    names = _calibrated_names(comparison)
+    models = read_calibrated_models(runs, names)
     truths = _read_truths(runs, models)
-    remarks = calibration_remarks(runs, models)
+    remarks = calibration_remarks(runs, models, names)
     for remark in remarks:
         print(remark, file=sys.stderr)
     tables = [calibration_table(models, truths, remarks)] if models else []
     if options.truth:
         tables.append(_truth_table(runs))
+    print(f"{len(runs.models):,} models; drawing the figures", file=sys.stderr)
     figures = list(make_figures(runs, comparison, models, truths, options.user))
     write_figures(folder, figures)
     folder.write_report(render_page(build_page(runs, comparison, figures, tables)))
@@ -117,6 +123,14 @@ def write_report(options: ReportOptions) -> int:
             print(figure.caption, file=sys.stderr)
     print(folder.report_path)
     return DONE
+
+
+def _calibrated_names(comparison: Comparison) -> set[str] | None:
+    """Return the models whose predictions are read: `None` for all, or if they are too many the best ones."""
+    if len(comparison.rows) <= MAX_CALIBRATED_MODELS:
+        return None
+    best = comparison.ranked(main_metric(comparison.metrics))[:MAX_CALIBRATED_MODELS]
+    return {*best, *(row.name for row in comparison.bounds)}
 
 
 def build_page(

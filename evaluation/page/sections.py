@@ -139,6 +139,10 @@ def _value_cell(comparison: Comparison, row: Row, metric: str) -> Cell:
     return Cell(entry.text, entry.emphasis, entry.mark, note=interval, sort_value=value.mean)
 
 
+MAX_PAIRED_MODELS = 40
+"""The tables of all pairs are left out for more models than this: they grow with the square of their number."""
+
+
 @dataclass(frozen=True)
 class Pairs:
     """The section on pairs of models: a table per metric, and tables of effects of architecture and loss."""
@@ -150,7 +154,8 @@ class Pairs:
 def describe_pairs(runs: LoadedRuns, comparison: Comparison) -> Pairs:
     """Return the tests of all pairs; effects are empty unless architectures and losses are crossed."""
     metrics, rules = comparison.metrics, comparison.rules
-    tables = {metric: to_html_table(pairwise_table(compare_pairs(runs, metric, rules))) for metric in metrics}
+    shown = metrics if len(comparison.rows) <= MAX_PAIRED_MODELS else ()
+    tables = {metric: to_html_table(pairwise_table(compare_pairs(runs, metric, rules))) for metric in shown}
     try:
         effects = [to_html_table(effects_table(runs, metric, rules)) for metric in metrics]
     except InputError:
