@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
+import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -22,9 +23,11 @@ PACKAGES = ("tensorflow", "keras", "numpy", "pandas", "pyarrow", "scipy", "stats
 
 
 def describe_environment() -> Json:
-    """Return the versions of packages that affect results, operating system, processor and memory."""
+    """Return commit, date, the versions of packages that affect results, operating system, processor and memory."""
     return {
         "aprec_like": aprec_like.__version__,
+        "commit": _commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
         "system": platform.system(),
@@ -34,6 +37,23 @@ def describe_environment() -> Json:
         "memory_gib": round(total_memory() / 2**30, 1),
         "devices": describe_devices(),
     }
+
+
+def _commit() -> str | None:
+    """Return the commit of the code, with "+changes" if files differ from it; `None` outside of a git checkout."""
+    folder = Path(aprec_like.__file__).parent
+    git = ["git", "-C", str(folder)]
+    try:
+        tracked = subprocess.run([*git, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, timeout=10)
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no", "."], capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if tracked.returncode or found.returncode:
+        return None
+    return found.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
 
 
 def _processor() -> str:
@@ -69,5 +89,9 @@ def peak_gpu_memory_gib() -> float | None:
 
 def peak_memory_gib() -> float:
     """Return the peak resident memory of this process in GiB, which psutil knows on Windows only."""
+    if sys.platform == "win32":
+        return round(psutil.Process().memory_info().peak_wset / 2**30, 3)
+    import resource  # which Windows does not have
+
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS, in KiB on Linux
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)

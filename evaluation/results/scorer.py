@@ -42,6 +42,7 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
         folder.check_identity(identify(recipe, run.read_dataset(), name, seed))
     settings = recipe["models"][name]
     if settings.get("class") == "Trained":
+        _check_is_shipped(run, name, settings.get("model"))
         model = restore(settings.get("model"), recipe_classes())
         if isinstance(model, MatrixFactorisation):
             raise InputError(f"{name} is a matrix factorisation, which knows only its own users, no new histories")
@@ -49,12 +50,23 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
             raise InputError(f"{run.path}: {name} is no network that this version knows")
         weights = folder.verified(WEIGHTS)
         return NetworkScorer(_load_network(model, len(items), bool(settings.get("prior_start")), weights))
+    _check_is_shipped(run, name, settings)
     model = restore(settings, recipe_classes())
     if isinstance(model, Popularity):
         return PopularityScorer(items["train_count" if run.fit_on() == "train" else "count"].to_numpy())
     if not isinstance(model, CountingModel):
         raise InputError(f"{run.path}: {name} is neither a network nor a counting model")
     return model.fit(counted_interactions(load_split(run, data_dir), run.fit_on()))
+
+
+def _check_is_shipped(run: RunFolder, name: str, settings: object) -> None:
+    """Refuse a model whose class the recipe defined: no code of a results folder is run."""
+    kind = settings.get("class") if isinstance(settings, dict) else None
+    if isinstance(kind, str) and kind not in recipe_classes():
+        raise InputError(
+            f"{run.path}: {name} is a {kind}, a class that its recipe defined, and no code of a results folder is run; "
+            "its rankings are in top_items.parquet; a class in aprec_like/models can be loaded"
+        )
 
 
 def _load_network(model: NeuralModel, num_items: int, prior_start: bool, weights: Path) -> models.Network:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -35,6 +36,7 @@ class Display:
         console = Console(file=unfiltered(sys.stderr))
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
         self.last_line_at = 0.0
+        self.first: tuple[float, float] | None = None
 
     def __enter__(self) -> Display:
         if self.live:
@@ -93,7 +95,13 @@ class Display:
         return f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
 
     def _format_time_left(self, epochs_done: float, seconds: float) -> str:
-        left = min(seconds / epochs_done * (self.max_epochs - epochs_done), self.time_limit - seconds)
+        """Return the time left at the pace since the first call, before which the step was compiled."""
+        self.first = self.first or (epochs_done, seconds)
+        epochs, elapsed = epochs_done - self.first[0], seconds - self.first[1]
+        at_pace = elapsed / epochs * (self.max_epochs - epochs_done) if epochs > 0 else math.inf
+        left = min(at_pace, self.time_limit - seconds)
+        if math.isinf(left):
+            return "time left not known yet"
         return f"at most {format_duration(max(0.0, left))} left"
 
 

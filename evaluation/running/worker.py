@@ -59,8 +59,14 @@ def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def worker_command(options: WorkerOptions) -> list[str]:
-    """Return the command that starts a worker."""
-    return [sys.executable, "-m", "evaluation.running.worker", options.to_json()]
+    """Return the command that starts a worker; after `python -P` it does not look into the current folder either."""
+    return [
+        sys.executable,
+        *(["-P"] if sys.flags.safe_path else []),
+        "-m",
+        "evaluation.running.worker",
+        options.to_json(),
+    ]
 
 
 def main() -> int:

@@ -25,5 +25,5 @@ def test_the_description_names_versions_and_no_machine():
     assert set(description["packages"]) == set(environment.PACKAGES)
     assert set(description) == {
         "aprec_like", "python", "packages", "system", "machine", "processor", "cores", "memory_gib",
-        "devices",
+        "devices", "commit", "date",
     }  # fmt: skip

@@ -13,14 +13,21 @@ def display(tmp_path, monkeypatch):
         yield display
 
 
-def test_rate_and_time_left_include_training_before_a_restart(display, capsys):
-    """4.5 of 10 epochs of 20 steps in 90 seconds over all restarts: 1 step per second, 110 seconds left."""
+def test_the_time_left_is_not_estimated_from_the_step_that_was_compiled(display, capsys):
+    """After 30 seconds of compilation, half an epoch takes 5 seconds: 9 more epochs take 90."""
+    for step, seconds, left in ((10, 30.0, "time left not known yet"), (20, 35.0, "at most 1 min 30 s left")):
+        display.on_step(Progress(epoch=1, step=step, steps_per_epoch=20, loss=0.5, seconds=seconds, best=None))
+        assert capsys.readouterr().err.endswith(f", {left}\n")
+
+
+def test_the_rate_includes_training_before_a_restart_and_the_time_left_does_not(display, capsys):
+    """4.5 of 10 epochs of 20 steps in 90 seconds over all restarts: 1 step per second."""
     best = EpochRecord(epoch=3, loss=0.7, validation=0.25, is_best=True, seconds=60.0)
     display.on_step(Progress(epoch=5, step=10, steps_per_epoch=20, loss=0.5, seconds=90.0, best=best))
     line = capsys.readouterr().err
     assert line == (
         "SASRec: epoch 5, step 10/20, loss 0.5000, best NDCG@10 0.2500 (epoch 3), 1.0 steps/s, "
-        "at most 1 min 50 s left\n"
+        "time left not known yet\n"
     )
     display.on_epoch(EpochRecord(epoch=5, loss=0.5, validation=0.2, is_best=False, seconds=100.0))
     assert "at most 1 min 40 s left" in capsys.readouterr().err
