@@ -120,24 +120,26 @@ def open_without_links(path: Path, flags: int) -> int:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading; raises `InputError` for what cannot be read, and for links."""
+    """Open a regular file for reading; raises `InputError` for links, and what cannot be read."""
     try:
-        return os.fdopen(open_without_links(path, os.O_RDONLY), "rb")
+        descriptor = open_without_links(path, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    file = os.fdopen(descriptor, "rb")
+    if os.fstat(descriptor).st_size > psutil.virtual_memory().total:
+        file.close()
+        raise InputError(f"{path}: cannot be read: it is larger than the memory of this machine")
+    return file
 
 
 def read_regular(path: Path) -> bytes:
-    """Return the content of a regular file; raises `InputError` for what cannot be read, and for links."""
+    """Return the content of a regular file; raises `InputError` as `open_regular` does."""
     with open_regular(path) as file:
         try:
-            if os.fstat(file.fileno()).st_size > psutil.virtual_memory().total:
-                raise MemoryError
             return file.read()
         except (OSError, MemoryError) as error:
-            raise InputError(
-                f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'out of memory'}"
-            ) from error
+            reason = error.strerror if isinstance(error, OSError) else "it does not fit into memory"
+            raise InputError(f"{path}: cannot be read: {reason}") from error
 
 
 def refuse_links(folder: Path) -> None:

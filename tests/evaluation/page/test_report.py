@@ -11,7 +11,6 @@ import pytest
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.settings import describe
 from evaluation import report
-from evaluation.page.build import ReportOptions, write_report
 from evaluation.page.data_and_models import as_code
 from tests.evaluation.made_runs import GRID, MIXED, make_run
 
@@ -216,11 +215,10 @@ def test_in_a_browser_the_page_sorts_fits_a_phone_and_logs_no_error(tmp_path, mo
         assert driver.get_log("browser") == []
 
 
-def test_of_very_many_models_the_best_are_drawn_and_all_are_in_the_table(tmp_path, capsys):
+def test_of_very_many_models_the_best_are_drawn_and_all_are_in_the_table(tmp_path, monkeypatch, capsys):
     models = {f"model {number}": list(MIXED.values())[1] for number in range(45)}
     run = make_run(tmp_path / "many", models)
-    options = ReportOptions(run.path, None, False)
-    assert write_report(options) == 0
+    write_report(run, monkeypatch)
     assert "The best 40 models are shown, 5 others left out." in capsys.readouterr().err
     page = run.report_path.read_text()
     assert all(name in page for name in models) and "The best 10 of 45 models." in page
