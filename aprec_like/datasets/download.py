@@ -1,4 +1,4 @@
-"""Download of published files: each is verified by its checksum before it is moved into place.
+"""Download of published files: each is verified, by its checksum or its content, before it is moved into place.
 
 Not pooch, which does not verify git blob ids or the content of gzipped files, cannot download a wheel from the package
 index that pip is configured for, and retries addresses that do not exist.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,16 +17,25 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPMessage
 from pathlib import Path
+from typing import IO
 
 from rich.console import Console
 from rich.progress import wrap_file
+from typing_extensions import override
 
 from aprec_like.datasets.local_files import open_plain_or_gzipped
 from aprec_like.errors import InputError
 
 TIMEOUT_SECONDS = 20
 MAX_ATTEMPTS = 3
+MAX_BYTES = 1 << 30
+"""Largest download; every published file is far smaller."""
+CHUNK_BYTES = 1 << 20
+
+Verify = Callable[[Path], object]
+"""Reads a file, and raises `InputError` if it is not the published one."""
 
 
 class FetchError(Exception):
@@ -59,7 +67,7 @@ def has_checksum(path: Path, checksum: str) -> bool:
         if kind == "sha256":
             return hashlib.file_digest(file, "sha256").hexdigest() == expected
         if kind == "git-blob":
-            content = file.read()
+            content = file.read(MAX_BYTES)
             return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest() == expected
     raise ValueError(f"A checksum must be sha256:... or git-blob:... Received: {checksum}")
 
@@ -81,10 +89,15 @@ def fetch_from_any(fetches: Iterable[Callable[[], Path]], title: str, terms: str
     raise InputError(f"{title} is not on disk and could not be fetched ({'; '.join(reasons)}); {remedy}")
 
 
-def fetch_url(url: str, checksum: str | None, path: Path) -> Path:
+def fetch_url(url: str, pin: str | Verify, path: Path) -> Path:
     """Download `url` to `path`, with a progress bar if standard error is a terminal; raises `FetchError`.
 
     Interrupted transfers and server errors are retried; unreachable or missing addresses are not.
+
+    Args:
+        url: the address; one of https is not left for one of http.
+        pin: the checksum, as for `has_checksum`, or a function that verifies the content where none is published.
+        path: path of the file, written only after it was verified.
     """
     with _temporary_folder_beside(path) as folder:
         part = folder / path.name
@@ -100,7 +113,7 @@ def fetch_url(url: str, checksum: str | None, path: Path) -> Path:
                 if attempt == MAX_ATTEMPTS:
                     raise FetchError(f"{url}: transfer failed: {error}") from error
             time.sleep(attempt)
-        return _move_verified(part, checksum, path, url)
+        return _move_verified(part, pin, path, url)
 
 
 def fetch_wheel(requirement: str, checksum: str, path: Path) -> Path:
@@ -119,12 +132,33 @@ def fetch_wheel(requirement: str, checksum: str, path: Path) -> Path:
         return _move_verified(wheels[0], checksum, path, requirement)
 
 
+class _SecureRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but not from https to an address that anyone on the way could answer for."""
+
+    @override
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise urllib.error.URLError(f"redirects from https to {newurl.partition(':')[0]}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _download(url: str, part: Path) -> None:
     """Copy the content of a URL to a file; raises `IncompleteRead` if it is shorter than announced."""
-    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response, part.open("wb") as file:
-        size, console = int(response.headers.get("Content-Length") or 0), Console(stderr=True)
+    opener = urllib.request.build_opener(_SecureRedirects)
+    with opener.open(url, timeout=TIMEOUT_SECONDS) as response, part.open("wb") as file:
+        announced = response.headers.get("Content-Length") or ""
+        size, console = int(announced) if announced.isdecimal() and len(announced) < 19 else 0, Console(stderr=True)
+        if size > MAX_BYTES:
+            raise urllib.error.URLError(f"announces {size:,} bytes, more than any published file has")
         with wrap_file(response, size, description=part.name, console=console, disable=not console.is_terminal) as body:
-            shutil.copyfileobj(body, file)
+            while chunk := body.read(CHUNK_BYTES):
+                file.write(chunk)
+                if file.tell() > MAX_BYTES:
+                    raise urllib.error.URLError(
+                        f"sends more than {MAX_BYTES:,} bytes, more than any published file has"
+                    )
         if file.tell() < size:
             raise http.client.IncompleteRead(b"", size - file.tell())
 
@@ -143,7 +177,15 @@ def _temporary_folder_beside(path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _move_verified(part: Path, checksum: str | None, path: Path, source: str) -> Path:
-    if checksum is not None and not has_checksum(part, checksum):
-        raise FetchError(f"{source}: the received file does not have the checksum {checksum}; nothing was kept")
+def _move_verified(part: Path, pin: str | Verify, path: Path, source: str) -> Path:
+    if isinstance(pin, str):
+        if not has_checksum(part, pin):
+            raise FetchError(f"{source}: the received file does not have the checksum {pin}; nothing was kept")
+    else:
+        try:
+            pin(part)
+        except InputError as error:
+            raise FetchError(
+                f"{source}: the received file is not the published one: {error}; nothing was kept"
+            ) from error
     return part.replace(path)

@@ -27,7 +27,7 @@ TERMS = "cite Cho, Myers and Leskovec (2011); no licence is stated"
 class Gowalla(PublishedDataset):
     """Gowalla: 86,168 users with 5 or more check-ins, 1,271,638 places, 6,397,903 check-ins including repeats.
 
-    SNAP publishes no checksum, so the file is verified by these three numbers. Timestamps are in UTC; check-ins of the
+    SNAP publishes no checksum, so the file is verified by these three numbers, before a download is kept. Timestamps are in UTC; check-ins of the
     same second keep the order of the file.
     """
 
@@ -40,7 +40,7 @@ class Gowalla(PublishedDataset):
 
     @override
     def _fetch(self, data_dir: Path) -> Path:
-        fetches = [lambda: fetch_url(URL, None, cache_dir() / FILE)]
+        fetches = [lambda: fetch_url(URL, self._read_verified, cache_dir() / FILE)]
         return fetch_from_any(fetches, "Gowalla", TERMS, f"put {FILE} in {data_dir}")
 
     @override
