@@ -67,7 +67,10 @@ def parse_arguments() -> argparse.Namespace:
         "--without", nargs="+", default=[], metavar="COLUMN", help="leave out columns of the table, such as Minutes"
     )
     parser.add_argument(
-        "--check", action="store_true", help="ours beside the published numbers; exit code 1 if one is off"
+        "--check",
+        action="store_true",
+        help="ours beside the published numbers, marks and times, in one table for several runs; exit code 1 if "
+        "something is off that the recipe does not declare as a known difference",
     )
     parser.add_argument(
         "--import",

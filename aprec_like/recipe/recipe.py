@@ -81,7 +81,11 @@ class Recipe:
         evaluation: settings of the evaluation.
         groups: names of models that the table shows together, by name of the group; models without a group come first.
         seeds: training seeds; every model is trained once per seed.
-        published: values that a paper reports for these models; the table shows them beside the measured ones.
+        published: values that a paper reports for these models; the table shows them beside the measured ones. Beside
+            metrics, "Minutes" of training may be given: `compare --check` compares their ratios between models.
+        published_stars: by model, the metrics in which the paper marks it as significantly different from its best.
+        known_differences: why a model is not expected to have its published values, by model; `compare --check` shows
+            the reason and does not fail for this model.
         literature: rows quoted from elsewhere, shown below the table and never tested for significance.
         title: name of the data in captions, such as "MovieLens-1M"; by default that of the dataset's class or file.
 
@@ -111,6 +115,8 @@ class Recipe:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
     published: MetricTable = field(default_factory=dict)
+    published_stars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    known_differences: Mapping[str, str] = field(default_factory=dict)
     literature: MetricTable = field(default_factory=dict)
     title: str = field(default="", kw_only=True, metadata=OMIT_DEFAULT)
 
@@ -123,7 +129,7 @@ class Recipe:
         grouped = [name for names in self.groups.values() for name in names]
         if set(grouped) - set(self.models) or len(set(grouped)) < len(grouped):
             raise ValueError(f"Recipe needs groups of its models, each in at most one group. Received: {self.groups}")
-        if unknown := set(self.published) - set(self.models):
+        if unknown := {*self.published, *self.published_stars, *self.known_differences} - set(self.models):
             raise ValueError(
                 "Recipe needs published values of its models; values of other models belong in literature. "
                 f"Received: {', '.join(sorted(unknown))}"

@@ -15,7 +15,7 @@ from evaluation.analysis.comparison import Comparison, Rules, compare_models
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
-from evaluation.analysis.published import Verdict, compare_with_published, published_table
+from evaluation.analysis.published import is_as_published, published_table
 from evaluation.analysis.time_to_quality import time_table
 from evaluation.analysis.unrounded import comparison_csv, comparison_json
 from evaluation.cli import DONE, FAILED
@@ -65,9 +65,10 @@ class CompareOptions:
 
 
 def load_groups(options: CompareOptions) -> list[LoadedRuns]:
-    """Load the runs of each comparison: all runs together, or with --side-by-side each run on its own."""
+    """Load the runs of each comparison: all together, or each on its own with --side-by-side and --check."""
     folders = [RunFolder(path) for path in options.runs]
-    groups = [[folder] for folder in folders] if options.side_by_side else [folders]
+    is_separate = options.side_by_side or options.check
+    groups = [[folder] for folder in folders] if is_separate else [folders]
     loaded = [load_runs(group, options.metric) for group in groups]
     return [_add_imported(runs, options.imported) for runs in loaded] if options.imported else loaded
 
@@ -87,6 +88,8 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
         )
     pairs = zip(groups, comparisons, strict=True)
     extra = [table for runs, comparison in pairs for table in _extra_tables(runs, comparison, options)]
+    if options.check:
+        extra.insert(0, published_table(comparisons))
     if options.export:
         _export(groups, options.export)
     if options.format == "json":
@@ -95,7 +98,7 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
         print("\n".join(map(as_csv, extra) if options.has_request else map(comparison_csv, comparisons)), end="")
     else:
         print("\n".join(_render(table, options) for table in extra or _main_tables(comparisons, options)), end="")
-    return FAILED if options.check and any(map(_has_number_off, comparisons)) else DONE
+    return DONE if not options.check or all(map(is_as_published, comparisons)) else FAILED
 
 
 def _main_tables(comparisons: Sequence[Comparison], options: CompareOptions) -> list[Table]:
@@ -111,8 +114,6 @@ def _render(table: Table, options: CompareOptions) -> str:
 
 def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOptions) -> Iterator[Table]:
     rules = options.rules
-    if options.check:
-        yield published_table(comparison)
     for metric in runs.metrics:
         if options.pairwise:
             yield pairwise_table(compare_pairs(runs, metric, rules))
@@ -132,10 +133,6 @@ def _to_json(comparisons: Sequence[Comparison], extra: Sequence[Table]) -> Json:
     values = [comparison_json(comparison) for comparison in comparisons]
     value: Json = values[0] if len(values) == 1 else {"comparisons": values}
     return value | {"tables": [as_json(table) for table in extra]}
-
-
-def _has_number_off(comparison: Comparison) -> bool:
-    return any(number.verdict is Verdict.OFF for number in compare_with_published(comparison))
 
 
 def _export(groups: Sequence[LoadedRuns], folder: Path) -> None:

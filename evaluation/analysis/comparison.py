@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from aprec_like.errors import InputError
 from evaluation.analysis.comparison_result import ALPHA, Cell, Comparison, Row, Rules
-from evaluation.analysis.metric_tests import MetricTests
+from evaluation.analysis.metric_tests import MetricTests, correct_family
 from evaluation.analysis.significance import (
-    PairedTest,
     caveat_of_test,
-    correct,
-    correct_tests,
-    detectable_difference,
+    paired_tests,
 )
 from evaluation.caveats.learning_data import learning_data_sentence
 from evaluation.caveats.training import training_caveats
 from evaluation.results.load import LoadedRuns, ModelResults
+from evaluation.results.paper_claims import read_claims
 
 __all__ = ["ALPHA", "Cell", "Comparison", "Row", "Rules", "compare_models"]
 
@@ -34,13 +31,15 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
     models = runs.tested_models
     metric_tests = {metric: MetricTests(models, metric) for metric in runs.metrics}
     comparators = {metric: _comparator(models, metric, rules.baseline) for metric in runs.metrics} if models else {}
-    tests = {
-        (model.name, metric): metric_tests[metric].test(model, comparator, rules.test)
+    pairs = {
+        (model.name, metric): metric_tests[metric].pair(model, comparator)
         for metric, comparator in comparators.items()
         for model in models
         if model is not comparator
     }
-    p_corrected, family_size = _correct_family(tests, comparators, metric_tests, rules)
+    tests = dict(zip(pairs, paired_tests(list(pairs.values()), rules.test), strict=True))
+    best = {metric: model.name for metric, model in comparators.items()} if rules.baseline is None else None
+    p_corrected, family_size = correct_family(tests, best, metric_tests, rules.test, rules.correction)
     published = runs.settings.get("published", {})
     num_corrected = 1 if rules.correction == "none" else family_size
 
@@ -56,7 +55,9 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
             test=test,
             relative=test.difference.mean / mean if test and mean else None,
             p_corrected=p_corrected.get(key),
-            detectable=_detectable(test, rules.alpha, num_corrected) if test else None,
+            detectable=metric_tests[metric].detectable(model, comparators[metric], rules.alpha, num_corrected)
+            if test
+            else None,
             published=published.get(model.name, {}).get(metric),
         )
 
@@ -82,6 +83,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         exclude_seen=runs.settings["evaluation"]["exclude_seen"],
         num_candidates=(runs.settings["evaluation"].get("candidates") or {}).get("num_candidates"),
         groups=runs.settings.get("groups", {}),
+        claims=read_claims(runs.settings),
         data_sentences=_data_sentences(runs),
         dataset=runs.dataset_title,
     )
@@ -90,37 +92,6 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
 def _data_sentences(runs: LoadedRuns) -> tuple[str, ...]:
     sentences = [learning_data_sentence(runs.tested_models, runs.dataset)]
     return tuple(sentence for sentence in sentences if sentence)
-
-
-Key = tuple[str, str]
-"""A model and a metric."""
-
-
-def _correct_family(
-    tests: Mapping[Key, PairedTest],
-    comparators: Mapping[str, ModelResults],
-    metric_tests: Mapping[str, MetricTests],
-    rules: Rules,
-) -> tuple[dict[Key, float], int]:
-    """Return the corrected p-values of the tests, and the size of the family that they are corrected for.
-
-    With a baseline the family is these tests. Without one the comparator is the best model, chosen by the same data, so
-    the family is all pairs of models under all metrics: whichever pairs the data choose, they are in it. The other
-    pairs have p-values too in the t-test; in other tests, which take longer, they count as not rejected.
-    """
-    if rules.baseline is not None or rules.correction == "none" or not tests:
-        return correct_tests(tests, rules.correction), len(tests)
-    p_values = [test.p_value for test in tests.values()]
-    if rules.test == "paired-t":
-        for metric, each in metric_tests.items():
-            best = comparators[metric].name
-            p_values += [p_value for pair, p_value in each.pair_p_values().items() if best not in pair]
-    family_size = sum(math.comb(len(each.models), 2) for each in metric_tests.values())
-    return dict(zip(tests, correct(p_values, rules.correction, family_size), strict=False)), family_size
-
-
-def _detectable(test: PairedTest, alpha: float, family_size: int) -> float:
-    return detectable_difference(test.standard_error, test.degrees_of_freedom, alpha, family_size)
 
 
 def _check_names(runs: LoadedRuns, baseline: str | None) -> None:

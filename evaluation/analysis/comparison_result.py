@@ -10,6 +10,7 @@ from typing import Literal
 from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest
 from evaluation.analysis.variance import VarianceComponents
 from evaluation.results.load import Caveat, Origin
+from evaluation.results.paper_claims import PaperClaims
 
 ALPHA = 0.05
 
@@ -114,6 +115,7 @@ class Comparison:
         exclude_seen: whether seen items are left out of the rankings.
         num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
         groups: names of models by group; a table separates groups by rules.
+        claims: what the paper reports beside the values of metrics.
         data_sentences: what the caption says about the data: what models learned from.
         dataset: name of the data in captions.
     """
@@ -131,6 +133,7 @@ class Comparison:
     exclude_seen: bool
     num_candidates: int | None
     groups: dict[str, list[str]]
+    claims: PaperClaims
     data_sentences: tuple[str, ...] = ()
     dataset: str = ""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-from scipy import stats
-
 from aprec_like.errors import InputError
 from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
@@ -57,7 +55,7 @@ def _step_texts(
     if num_users < 2 or {_validation_metric(previous), _validation_metric(model)} != {tests.metric}:
         return [f"{step:+.4f}", "", ""]
     error = tests.difference_error(model, previous, num_users)
-    half_width = float(stats.t.isf(alpha / 2, error.degrees_of_freedom)) * error.value
+    half_width = error.half_width(1 - alpha)
     preferred = "yes" if step > half_width else "no" if step < -half_width else "not clearly"
     return [f"{step:+.4f}", f"{half_width:.4f}", preferred]
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy import stats
 
 from aprec_like.types import Array
 from evaluation.analysis.significance import (
     TRAINING_TESTS,
     Interval,
     PairedTest,
+    PairValues,
+    correct,
+    correct_tests,
+    detectable_difference,
     mean_interval,
-    paired_test,
+    paired_tests,
 )
 from evaluation.analysis.variance import (
     MIN_SEEDS,
@@ -26,6 +29,7 @@ from evaluation.analysis.variance import (
     VarianceComponents,
     mean_squares,
     pool_trainings,
+    pooled_p_values,
     standard_error,
 )
 from evaluation.results.load import ModelResults
@@ -86,13 +90,28 @@ class MetricTests:
 
     def test(self, first: ModelResults, second: ModelResults, method: str = "paired-t") -> PairedTest:
         """Test the difference of two models; `method` is a key of `significance.TESTS`."""
-        values = self.values[first.name], self.values[second.name]
-        return paired_test(*values, method, self.trainings(first, second))
+        return paired_tests([self.pair(first, second)], method)[0]
 
-    def difference_error(self, first: ModelResults, second: ModelResults, num_users: int) -> StandardError:
-        """Return the standard error that the difference of two models would have with this number of users."""
-        variance = float(np.var(self.values[first.name] - self.values[second.name], ddof=1))
-        return standard_error(variance, num_users, self.trainings(first, second))
+    def pair(self, first: ModelResults, second: ModelResults) -> PairValues:
+        """Return the values of two models, for tests of several pairs at once."""
+        return PairValues(self.values[first.name], self.values[second.name], self.trainings(first, second))
+
+    def difference_error(
+        self, first: ModelResults, second: ModelResults, num_users: int | None = None
+    ) -> StandardError:
+        """Return the standard error of the difference of two models, or what it would be with other users.
+
+        Args:
+            first, second: the models.
+            num_users: number of users; `None` for those of the models.
+        """
+        differences = self.values[first.name] - self.values[second.name]
+        variance = float(np.var(differences, ddof=1)) if len(differences) > 1 else 0.0
+        return standard_error(variance, num_users or max(2, len(differences)), self.trainings(first, second))
+
+    def detectable(self, first: ModelResults, second: ModelResults, alpha: float, family_size: int) -> float:
+        """Return the smallest difference of two models that these data show: see `detectable_difference`."""
+        return detectable_difference(self.difference_error(first, second), alpha, family_size)
 
     def pair_p_values(self) -> dict[tuple[str, str], float]:
         """Return the p-values of the t-tests of all pairs of models, not corrected.
@@ -112,12 +131,8 @@ class MetricTests:
         self._set_exactly(
             variances <= MIN_RELATIVE_VARIANCE * totals, rows, columns, differences=differences, variances=variances
         )
-        errors, degrees_of_freedom = self._pair_errors(variances, num_users, rows, columns)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = 2 * stats.t.sf(np.abs(differences) / errors, degrees_of_freedom)
-        p_values = np.where(errors == 0, np.where(differences == 0, 1.0, 0.0), p_values)
-        is_equal = (differences == 0) & (variances == 0)
-        return dict(zip(pairs, np.where(is_equal, 1.0, p_values).tolist(), strict=True))
+        p_values = self._pair_p_values(differences, variances / num_users, num_users, rows, columns)
+        return dict(zip(pairs, p_values.tolist(), strict=True))
 
     def _set_exactly(self, is_set: Array, rows: Array, columns: Array, *, differences: Array, variances: Array) -> None:
         """Set mean and variance of the differences of some pairs from the differences themselves, in chunks."""
@@ -130,30 +145,23 @@ class MetricTests:
             differences[some] = values.mean(axis=1)
             variances[some] = np.where(np.ptp(values, axis=1) > 0, values.var(axis=1, ddof=1), 0.0)
 
-    def _pair_errors(self, variances: Array, num_users: int, rows: Array, columns: Array) -> tuple[Array, Array]:
-        """Return standard errors and degrees of freedom of pairs, as `standard_error` does for one."""
-        trainings = [self.training_variance(model) for model in self.models]
-        weights = np.array([1 / len(model.seeds) for model in self.models])
-        parts = np.array(
-            [
-                (each.value, each.seed_means / math.sqrt(df), each.interaction / math.sqrt(df * (num_users - 1)))
-                if each and (df := each.degrees_of_freedom)
-                else (0.0, 0.0, 0.0)
-                for each in trainings
-            ]
-        )
-        value, seed_means, interaction = (parts * weights[:, None]).T
-        identifiers = np.array([id(each) for each in trainings])
-        is_shared = identifiers[rows] == identifiers[columns]
-        users = variances / num_users
-        totals = users + value[rows] + value[columns]
-        uncertainty = users**2 / (num_users - 1)
-        for part in (seed_means, interaction):
-            uncertainty += part[rows] ** 2 + part[columns] ** 2 + np.where(is_shared, 2 * part[rows] * part[columns], 0)
-        has_trainings = np.array([each is not None for each in trainings])
-        is_known = (has_trainings[rows] | has_trainings[columns]) & (uncertainty > 0)
-        degrees_of_freedom = np.where(is_known, totals**2 / np.where(is_known, uncertainty, 1.0), num_users - 1.0)
-        return np.sqrt(totals), np.maximum(1.0, degrees_of_freedom)
+    def _pair_p_values(self, differences: Array, users: Array, num_users: int, rows: Array, columns: Array) -> Array:
+        """Return p-values of pairs, as `StandardError` does for one; pairs with the pooled variance all at once.
+
+        Args:
+            differences, users: of the pairs: mean differences, and squares of their standard errors over users.
+            num_users: number of users.
+            rows, columns: indices of the models of the pairs.
+        """
+        variances = [self.training_variance(model) for model in self.models]
+        seeds = np.array([len(model.seeds) for model in self.models])
+        is_own = np.array([each is not None and each is not self.pooled for each in variances])
+        weights = np.where([each is None for each in variances], 0.0, 1 / seeds)
+        p_values = pooled_p_values(differences, users, weights[rows] + weights[columns], self.pooled, num_users)
+        for pair in np.flatnonzero(is_own[rows] | is_own[columns]):
+            trainings = self.trainings(self.models[rows[pair]], self.models[columns[pair]])
+            p_values[pair] = standard_error(users[pair] * num_users, num_users, trainings).p_value(differences[pair])
+        return p_values
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
@@ -168,3 +176,37 @@ class MetricTests:
             for model, sign in zip(models, (1, -1), strict=False)
             if (variance := self.training_variance(model)) is not None
         ]
+
+
+Key = tuple[str, str]
+"""A model and a metric."""
+
+
+def correct_family(
+    tests: Mapping[Key, PairedTest],
+    best: Mapping[str, str] | None,
+    metric_tests: Mapping[str, MetricTests],
+    method: str,
+    correction: str,
+) -> tuple[dict[Key, float], int]:
+    """Return the corrected p-values of the tests, and the size of the family that they are corrected for.
+
+    With a baseline the family is these tests. Without one the comparator is the best model, chosen by the same data, so
+    the family is all pairs of models under all metrics: whichever pairs the data choose, they are in it. The other
+    pairs have p-values too in the t-test; in other tests, which take longer, they count as not rejected.
+
+    Args:
+        tests: by model and metric.
+        best: name of the best model by metric, with which the others were tested; `None` with a baseline.
+        metric_tests: by metric.
+        method: a key of `significance.TESTS`.
+        correction: "holm", "bonferroni" or "none".
+    """
+    if best is None or correction == "none" or not tests:
+        return correct_tests(tests, correction), len(tests)
+    p_values = [test.p_value for test in tests.values()]
+    if method == "paired-t":
+        for metric, each in metric_tests.items():
+            p_values += [p_value for pair, p_value in each.pair_p_values().items() if best[metric] not in pair]
+    family_size = sum(math.comb(len(each.models), 2) for each in metric_tests.values())
+    return dict(zip(tests, correct(p_values, correction, family_size), strict=False)), family_size

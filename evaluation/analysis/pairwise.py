@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
-from evaluation.analysis.significance import PairedTest, correct_tests
+from evaluation.analysis.significance import PairedTest, correct_tests, paired_tests
 from evaluation.results.load import LoadedRuns
 from evaluation.table import Entry, Table
 
@@ -38,10 +38,9 @@ class Pairwise:
 def compare_pairs(runs: LoadedRuns, metric: str, rules: Rules) -> Pairwise:
     """Test every pair of models; p-values are corrected for all pairs."""
     models = MetricTests(runs.tested_models, metric)
-    tests = {
-        (first.name, second.name): models.test(first, second, rules.test)
-        for first, second in itertools.combinations(models.models, 2)
-    }
+    pairs = list(itertools.combinations(models.models, 2))
+    found = paired_tests([models.pair(*pair) for pair in pairs], rules.test)
+    tests = {(first.name, second.name): test for (first, second), test in zip(pairs, found, strict=True)}
     p_corrected = correct_tests(tests, rules.correction)
     return Pairwise(metric, list(models.values), tests, p_corrected, rules, models.scope(rules.test), runs.title)
 

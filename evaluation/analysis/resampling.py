@@ -1,13 +1,12 @@
 """P-values by resampling: the sign-flip randomisation test, and the paired bootstrap of users and of trainings.
 
-Metrics of one target take few distinct values, and so do their per-user differences. Flipping the signs of c equal
-differences is a binomial draw, and resampling users is a multinomial draw: the same distributions as flipping and
-drawing users one by one, at a small fraction of the cost.
+A resample of users is a row of weights: signs, or how often each user was drawn. Sums over the users of all tests
+follow from one matrix product, so that many tests take little longer than one; memory is bounded by a chunk of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,94 +15,106 @@ from evaluation.analysis.variance import Trainings, TrainingVariance, standard_e
 
 NUM_RESAMPLES = 10_000
 RESAMPLING_SEED = 20_230_918
-BINOMIAL_COST = 10
-"""A binomial draw takes about as long as drawing this many users."""
-MAX_CHUNK_DRAWS = 1 << 22
-"""Random numbers that are held in memory at once."""
+MAX_CHUNK_WEIGHTS = 1 << 23
+"""Weights of users that are held in memory at once: 64 MiB."""
+
+DrawWeights = Callable[[int, int, np.random.Generator], Array]
+"""Draws weights (rows, users) from the numbers of rows and users."""
 
 
-def randomisation(differences: Array, num_resamples: int = NUM_RESAMPLES, seed: int = RESAMPLING_SEED) -> float:
-    """Return the p-value of the sign-flip test: how often random signs give a sum at least as far from zero."""
-    random = np.random.default_rng(seed)
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    is_single = counts == 1
-    single, several, counts = sizes[is_single], sizes[~is_single], counts[~is_single]
-    # With h of c equal sizes positive, they add (2 h - c) times the size to the sum.
-    total = np.full(num_resamples, -(counts @ several) - single.sum())
-    for start, stop in _chunks(len(several), num_resamples):
-        num_positive = random.binomial(counts[start:stop], 0.5, size=(num_resamples, stop - start))
-        total += 2 * (num_positive @ several[start:stop])
-    for start, stop in _chunks(len(single), num_resamples):
-        width = stop - start
-        bits = np.frombuffer(random.bytes((num_resamples * width + 7) // 8), np.uint8)
-        is_positive = np.unpackbits(bits, count=num_resamples * width).reshape(num_resamples, width)
-        total += 2 * (is_positive.astype(np.float64) @ single[start:stop])
-    return _p_value(total, float(differences.sum()))
+def randomisation(differences: Array, num_resamples: int = NUM_RESAMPLES) -> float:
+    """Return the p-value of the sign-flip test of one model pair: see `randomisation_tests`."""
+    return randomisation_tests([differences], num_resamples)[0]
 
 
-def bootstrap(differences: Array, num_resamples: int = NUM_RESAMPLES, seed: int = RESAMPLING_SEED) -> float:
-    """Return the p-value of the paired bootstrap.
-
-    It is how often the mean of resampled users is as far from the observed mean as that is from zero.
-    """
-    random = np.random.default_rng(seed)
-    total = np.concatenate([sums for sums, _ in _resample_users(differences, num_resamples, random)])
-    return _p_value(total - differences.sum(), float(differences.sum()))
+def bootstrap(differences: Array, num_resamples: int = NUM_RESAMPLES) -> float:
+    """Return the p-value of the paired bootstrap over users of one model pair: see `bootstrap_tests`."""
+    return bootstrap_tests([differences], [()], num_resamples)[0]
 
 
-def bootstrap_trainings(
-    differences: Array,
-    trainings: Sequence[Trainings],
-    num_resamples: int = NUM_RESAMPLES,
-    seed: int = RESAMPLING_SEED,
-) -> float:
-    """Return the p-value of the paired bootstrap of users and trainings.
-
-    Users are resampled with their differences, which hold the interaction with trainings. The effects of trainings are
-    resampled from those of the models that share a training variance, scaled to that variance without the interaction.
-    The statistic is the mean divided by its standard error, which is computed anew in every resample: with few
-    trainings the mean alone would reject too often.
+def randomisation_tests(
+    differences: Sequence[Array], num_resamples: int = NUM_RESAMPLES, seed: int = RESAMPLING_SEED
+) -> list[float]:
+    """Return p-values of the sign-flip test: how often random signs give a sum at least as far from zero.
 
     Args:
-        differences: (users,) differences of the means over trainings.
-        trainings: of the two models, or of the one of them that is trained.
+        differences: of every test, (users,) each; the users are the same.
         num_resamples: number of resamples.
         seed: random seed.
     """
-    random = np.random.default_rng(seed)
-    num_users = len(differences)
-    parts = list(_resample_users(differences, num_resamples, random))
-    means = np.concatenate([sums for sums, _ in parts]) / num_users
-    squares = np.concatenate([squares for _, squares in parts])
-    variances = (squares - num_users * means**2) / (num_users - 1) / num_users
-    shift = means - differences.mean()
-    for variance in dict.fromkeys(each.variance for each in trainings):
+    columns = np.stack(differences, axis=1)
+    sums = np.concatenate(list(_weighted_sums(columns, _draw_signs, num_resamples, seed)))
+    return [_p_value(sums[:, number], float(column.sum())) for number, column in enumerate(columns.T)]
+
+
+def bootstrap_tests(
+    differences: Sequence[Array],
+    trainings: Sequence[Sequence[Trainings]],
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = RESAMPLING_SEED,
+) -> list[float]:
+    """Return p-values of the paired bootstrap of users and, where trainings are given, of trainings.
+
+    Over users it is how often the mean of resampled users is as far from the observed mean as that is from zero. Over
+    both, effects of trainings are resampled from those of the models that share a training variance, and users with
+    their differences, scaled to the variance without the interaction, which the means of trainings contain. The
+    statistic is then the mean divided by its standard error, computed anew in every resample: with few trainings the
+    mean alone would reject too often. As in the t-test, the p-value is never below that over users alone.
+
+    Args:
+        differences: of every test, (users,) each, differences of means over trainings; the users are the same.
+        trainings: of every test: of the two models, or of the one that is trained; none to resample users alone.
+        num_resamples: number of resamples.
+        seed: random seed.
+    """
+    num_tests, num_users = len(differences), len(differences[0])
+    means = np.array([each.mean() for each in differences])
+    columns = np.stack(differences, axis=1) - means
+    if any(trainings):
+        columns = np.concatenate([columns, np.square(columns)], axis=1)
+    sums = np.concatenate(list(_weighted_sums(columns, _draw_counts, num_resamples, seed)))
+    p_values = []
+    for number, of_test in enumerate(trainings):
+        shifts = sums[:, number] / num_users
+        p_value = _p_value(shifts, float(means[number]))
+        if of_test:
+            squares = sums[:, num_tests + number] / num_users
+            variances = np.maximum(0.0, squares - shifts**2) / (num_users - 1)
+            spread = float(np.var(differences[number], ddof=1))
+            statistics, scale = _studentise(shifts, variances, spread, num_users, of_test, seed)
+            p_value = max(p_value, _p_value(statistics, float(means[number]) / scale))
+        p_values.append(p_value)
+    return p_values
+
+
+def _studentise(
+    shifts: Array, variances: Array, spread: float, num_users: int, trainings: Sequence[Trainings], seed: int
+) -> tuple[Array, float]:
+    """Return the resampled statistics over users and trainings, (resamples,), and the observed standard error.
+
+    Args:
+        shifts: of the mean by resampled users, (resamples,).
+        variances: of the mean by resampled users, (resamples,).
+        spread: variance of the differences over users.
+        num_users: number of users.
+        trainings: of the models.
+        seed: random seed.
+    """
+    random = np.random.default_rng([seed, 1])
+    error = standard_error(spread, num_users, trainings)
+    interaction = sum(weight * variance.interaction for variance, weight in error.trainings)
+    rest = max(0.0, 1 - interaction / error.users) if error.users else 0.0
+    observed = rest * error.users
+    shifts, variances = np.sqrt(rest) * shifts, rest * variances
+    for variance, weight in error.trainings:
         sharing = [each for each in trainings if each.variance is variance]
-        effects, seed_variance = _resample_trainings(variance, sharing, num_resamples, random)
-        shift += effects
-        weight = sum(1 / each.num_seeds for each in sharing)
-        variances += weight * np.maximum(0.0, seed_variance - variance.interaction)
-    observed = standard_error(float(np.var(differences, ddof=1)), num_users, trainings).value
-    errors = np.sqrt(np.maximum(variances, 0.0))
-    statistics = np.divide(shift, errors, out=np.full(num_resamples, np.inf), where=errors > 0)
-    return _p_value(statistics, float(differences.mean()) / observed)
-
-
-def _resample_users(
-    differences: Array, num_resamples: int, random: np.random.Generator
-) -> Iterator[tuple[Array, Array]]:
-    """Yield sums and sums of squares of resampled users, (resamples of a chunk,) each."""
-    values, counts = np.unique(differences, return_counts=True)
-    num_users = len(differences)
-    if len(values) * BINOMIAL_COST < num_users:
-        for start, stop in _chunks(num_resamples, len(values)):
-            drawn = random.multinomial(num_users, counts / num_users, size=stop - start)
-            yield drawn @ values, drawn @ np.square(values)
-    else:
-        for start, stop in _chunks(num_resamples, num_users):
-            users = random.integers(num_users, size=(stop - start, num_users), dtype=np.uint32)
-            drawn = differences[users]
-            yield drawn.sum(axis=1), np.square(drawn, out=drawn).sum(axis=1)
+        effects, seed_variances = _resample_trainings(variance, sharing, len(shifts), random)
+        shifts = shifts + effects
+        variances = variances + weight * seed_variances
+        observed += weight * variance.seed_means
+    errors = np.sqrt(variances)
+    statistics = np.divide(shifts, errors, out=np.full(len(shifts), np.inf), where=errors > 0)
+    return statistics, float(np.sqrt(observed)) or np.finfo(float).tiny
 
 
 def _resample_trainings(
@@ -114,26 +125,46 @@ def _resample_trainings(
     Effects of a model's S seeds are multiplied by sqrt(S / (S - 1)), since their mean is zero by construction.
     """
     pool = np.concatenate([each * np.sqrt(len(each) / (len(each) - 1)) for each in variance.effects.values()])
-    scale = np.sqrt(variance.value / variance.seed_means) if variance.seed_means else 0.0
     drawn = {name: random.choice(pool, (num_resamples, len(each))) for name, each in variance.effects.items()}
-    seed_variance = sum(np.var(each, axis=1, ddof=1) * (each.shape[1] - 1) for each in drawn.values())
+    squares = sum(np.var(each, axis=1, ddof=1) * (each.shape[1] - 1) for each in drawn.values())
     effects = np.zeros(num_resamples)
     for model in trainings:
         draws = drawn.get(model.name)
         if draws is None:  # one training, with the variance of other models
             draws = random.choice(pool, (num_resamples, model.num_seeds))
-        effects += model.sign * scale * draws.mean(axis=1)
-    return effects, np.asarray(seed_variance / variance.degrees_of_freedom)
+        effects += model.sign * draws.mean(axis=1)
+    return effects, np.asarray(squares / variance.degrees_of_freedom)
 
 
-def _chunks(length: int, draws_per_row: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of chunks of at most `MAX_CHUNK_DRAWS` random numbers."""
-    step = max(1, MAX_CHUNK_DRAWS // max(1, draws_per_row))
-    return [(start, min(start + step, length)) for start in range(0, length, step)]
+def _weighted_sums(columns: Array, draw: DrawWeights, num_resamples: int, seed: int) -> Iterator[Array]:
+    """Yield sums over users of the columns (users, columns), weighted by resamples: (rows of a chunk, columns)."""
+    random = np.random.default_rng(seed)
+    step = max(1, MAX_CHUNK_WEIGHTS // len(columns))
+    table = np.ascontiguousarray(columns.T)
+    for start in range(0, num_resamples, step):
+        weights = draw(min(step, num_resamples - start), len(columns), random)
+        # In this order of the factors OpenBLAS uses one thread; its threads wait for each other in the other order.
+        yield (table @ weights.T).T
+
+
+def _draw_signs(num_rows: int, num_users: int, random: np.random.Generator) -> Array:
+    size = num_rows * num_users
+    bits = np.unpackbits(np.frombuffer(random.bytes((size + 7) // 8), np.uint8), count=size)
+    signs = bits.reshape(num_rows, num_users).astype(np.float64)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def _draw_counts(num_rows: int, num_users: int, random: np.random.Generator) -> Array:
+    counts = np.empty((num_rows, num_users))
+    for row in counts:  # one resample: bounded memory, and the counts of a row stay in the cache
+        row[:] = np.bincount(random.integers(num_users, size=num_users), minlength=num_users)
+    return counts
 
 
 def _p_value(resampled: Array, observed: float) -> float:
-    """Return (b + 1) / (m + 1), where b of m sums are at least as far from zero as the observed one.
+    """Return (b + 1) / (m + 1), where b of m values are at least as far from zero as the observed one.
 
     The tolerance covers rounding errors of sums in a different order.
     """

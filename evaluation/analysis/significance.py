@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +13,13 @@ from scipy import optimize, special, stats
 from statsmodels.stats.multitest import multipletests
 
 from aprec_like.types import Array
-from evaluation.analysis.resampling import NUM_RESAMPLES, bootstrap, bootstrap_trainings, randomisation
+from evaluation.analysis.resampling import (
+    NUM_RESAMPLES,
+    bootstrap,
+    bootstrap_tests,
+    randomisation,
+    randomisation_tests,
+)
 from evaluation.analysis.variance import StandardError, Trainings, standard_error
 
 Key = TypeVar("Key")
@@ -71,8 +77,7 @@ def mean_interval(values: Array, confidence: float = 0.95, trainings: Sequence[T
         scale = float(np.std(values, ddof=1) / len(values) ** 0.5)
         low, high = (t_quantile(level, len(values) - 1) for level in ((1 - confidence) / 2, (1 + confidence) / 2))
         return Interval(mean, low * scale + mean, high * scale + mean)
-    error = standard_error(float(np.var(values, ddof=1)), len(values), trainings)
-    half_width = t_quantile((1 + confidence) / 2, error.degrees_of_freedom) * error.value
+    half_width = standard_error(float(np.var(values, ddof=1)), len(values), trainings).half_width(confidence)
     return Interval(mean, mean - half_width, mean + half_width)
 
 
@@ -82,26 +87,68 @@ def t_quantile(level: float, degrees_of_freedom: float) -> float:
     return float(stats.t.ppf(level, degrees_of_freedom))
 
 
-def paired_test(
-    first: Array, second: Array, method: str = "paired-t", trainings: Sequence[Trainings] = ()
-) -> PairedTest:
-    """Compare two models user by user; the p-value is 1 if they are equal for every user.
+@dataclass(frozen=True)
+class PairValues:
+    """Values of two models to be compared user by user.
 
     Args:
         first, second: values of the two models, means over trainings, (users,).
-        method: a key of `TESTS`.
         trainings: of the models that are trained, if several seeds are known; "paired-t" and "bootstrap" and the
             interval then cover users and trainings, the other tests users alone.
     """
-    differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+
+    first: Array
+    second: Array
+    trainings: Sequence[Trainings] = ()
+
+    @property
+    def differences(self) -> Array:
+        """First minus second, (users,)."""
+        return np.asarray(self.first, np.float64) - np.asarray(self.second, np.float64)
+
+
+def paired_tests(pairs: Sequence[PairValues], method: str = "paired-t") -> list[PairedTest]:
+    """Compare pairs of models user by user; a p-value is 1 if the two are equal for every user.
+
+    Args:
+        pairs: over the same users.
+        method: a key of `TESTS`. Resampling tests draw once for all pairs; each has the p-value of a single one.
+    """
+    tests = [_t_test(pair) for pair in pairs]
+    if method == "paired-t":
+        return tests
+    found = {number: pair.differences for number, pair in enumerate(pairs)}
+    found = {number: differences for number, differences in found.items() if np.any(differences)}
+    columns = list(found.values())
+    if not columns:
+        return tests
+    if method == "bootstrap":
+        p_values = bootstrap_tests(columns, [pairs[number].trainings for number in found])
+    elif method == "randomisation":
+        p_values = randomisation_tests(columns)
+    else:
+        p_values = [TESTS[method](differences) for differences in columns]
+    for number, p_value in zip(found, p_values, strict=True):
+        tests[number] = replace(tests[number], p_value=p_value)
+    return tests
+
+
+def paired_test(first: Array, second: Array, method: str = "paired-t") -> PairedTest:
+    """Compare two models user by user, over users alone: see `paired_tests`."""
+    return paired_tests([PairValues(first, second)], method)[0]
+
+
+def _t_test(pair: PairValues) -> PairedTest:
+    differences = pair.differences
     num_users = len(differences)
     has_spread = num_users > 1 and np.ptp(differences) > 0
     variance = float(np.var(differences, ddof=1)) if has_spread else 0.0
-    error = standard_error(variance, max(2, num_users), trainings)
+    error = standard_error(variance, max(2, num_users), pair.trainings)
     mean = float(np.mean(differences))
+    has_p_value = num_users > 1 and np.any(differences)
     return PairedTest(
-        difference=mean_interval(differences, trainings=trainings),
-        p_value=_p_value(differences, error, method, trainings),
+        difference=mean_interval(differences, trainings=pair.trainings),
+        p_value=error.p_value(mean) if has_p_value else 1.0,
         effect_size=mean / math.sqrt(variance) if variance else 0.0,
         wins=int(np.sum(differences > 0)),
         ties=int(np.sum(differences == 0)),
@@ -109,24 +156,6 @@ def paired_test(
         standard_error=error.value,
         degrees_of_freedom=error.degrees_of_freedom,
     )
-
-
-def _p_value(differences: Array, error: StandardError, method: str, trainings: Sequence[Trainings]) -> float:
-    if not np.any(differences):
-        return 1.0
-    if trainings and len(differences) > 1 and error.value > 0:
-        if method == "paired-t":
-            return t_test_p_value(float(np.mean(differences)), error)
-        if method == "bootstrap":
-            return bootstrap_trainings(differences, trainings)
-    return TESTS[method](differences)
-
-
-def t_test_p_value(difference: float, error: StandardError) -> float:
-    """Return the two-sided p-value of a mean difference; without a standard error 0, but 1 for no difference."""
-    if error.value == 0:
-        return 1.0 if difference == 0 else 0.0
-    return float(2 * special.stdtr(error.degrees_of_freedom, -abs(difference) / error.value))
 
 
 def paired_t(differences: Array) -> float:
@@ -137,7 +166,7 @@ def paired_t(differences: Array) -> float:
     if np.ptp(differences) == 0:
         return 0.0 if len(differences) > 1 else 1.0
     error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-    return t_test_p_value(float(np.mean(differences)), StandardError(error, len(differences) - 1))
+    return StandardError(error**2, len(differences)).p_value(float(np.mean(differences)))
 
 
 def wilcoxon(differences: Array) -> float:
@@ -184,22 +213,28 @@ def correct_tests(tests: Mapping[Key, PairedTest], correction: str) -> dict[Key,
     return dict(zip(tests, p_values, strict=True))
 
 
-def detectable_difference(error: float, degrees_of_freedom: float, alpha: float, family_size: int) -> float:
+def detectable_difference(error: StandardError, alpha: float, family_size: int) -> float:
     """Return the smallest true difference that a t-test finds with 80 % power at the strictest corrected level.
 
     Args:
         error: standard error of the difference.
-        degrees_of_freedom: of the standard error.
         alpha: significance level of the family.
         family_size: number of tests that p-values are corrected for.
     """
-    return error * _detectable_multiple(degrees_of_freedom, alpha, family_size) if error else 0.0
+    if error.value == 0:
+        return 0.0
+    critical = error.half_width(1 - alpha / max(1, family_size)) / error.value
+    return error.value * _detectable_multiple(round(critical, 9), error.degrees_of_freedom)
 
 
 @functools.lru_cache(maxsize=4096)
-def _detectable_multiple(degrees_of_freedom: float, alpha: float, family_size: int) -> float:
-    """Return the detectable difference in standard errors, which most models of a run have in common."""
-    critical = float(stats.t.isf(alpha / max(1, family_size) / 2, degrees_of_freedom))
+def _detectable_multiple(critical: float, degrees_of_freedom: float) -> float:
+    """Return the detectable difference in standard errors, which most models of a run have in common.
+
+    Args:
+        critical: threshold of the test in standard errors.
+        degrees_of_freedom: of the standard error.
+    """
     # Power is the mean of Phi(x - critical * w) over w = sqrt(chi2 / degrees of freedom), here over its quantiles;
     # SciPy's non-central t distribution fails to converge for some of the levels that corrections lead to.
     quantiles = (np.arange(NUM_QUANTILES) + 0.5) / NUM_QUANTILES

@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
+from scipy import optimize, special, stats
 
 from aprec_like.types import Array
 
@@ -165,34 +167,133 @@ class Trainings:
     sign: int = 1
 
 
+NUM_NODES = 100
+"""Points of the integral over the unknown training variance; relative errors of p-values are below 1e-6."""
+
+
 @dataclass(frozen=True)
 class StandardError:
-    """Standard error of a mean or of a difference of means, and its degrees of freedom."""
+    """Standard error of a mean or of a difference of means, and the distribution of the mean divided by it.
 
-    value: float
-    degrees_of_freedom: float
+    The mean is normal with the variance rest + sum of weight * tau. Rest, the part of the users' expected values, is
+    well known from thousands of users; each tau, the variance of the means of a model's trainings, is estimated from
+    few. As Behrens and Fisher have it, tau has the distribution of seed_means * df / chi2(df), over which p-values
+    are averaged: with rest = 0 this is Student's t-test of the means of trainings. A p-value is never below that over
+    users alone, because a source of chance more is no evidence more. See docs/statistics.md.
+
+    Args:
+        users: square of the standard error over users of the means (or of the differences of means) over trainings.
+        num_users: number of users, at least 2.
+        trainings: variances between trainings, each with its weight: the sum of 1 / seeds of the models that have it.
+    """
+
+    users: float
+    num_users: int
+    trainings: tuple[tuple[TrainingVariance, float], ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The standard error over users and trainings; training variances count as at least zero."""
+        return math.sqrt(self.users + sum(weight * variance.value for variance, weight in self.trainings))
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Of the standard error, by Satterthwaite's approximation: a description, p-values do not use it."""
+        uncertainty = self.users**2 / (self.num_users - 1)
+        for variance, weight in self.trainings:
+            uncertainty += (weight * variance.seed_means) ** 2 / variance.degrees_of_freedom
+        return max(1.0, self.value**4 / uncertainty) if self.trainings and uncertainty else self.num_users - 1.0
+
+    def p_value(self, difference: float) -> float:
+        """Return the two-sided p-value of a mean difference; without a standard error 0, but 1 for no difference."""
+        if difference == 0:
+            return 1.0
+        over_users = self._average_p_value(difference, np.array([self.users]), np.ones(1))
+        if not self.trainings:
+            return over_users
+        return max(over_users, self._average_p_value(difference, *self._variance_nodes))
+
+    def half_width(self, confidence: float) -> float:
+        """Return the difference from zero whose p-value is 1 - confidence: half the width of an interval."""
+        alpha = 1 - confidence
+        over_users = -float(special.stdtrit(self.num_users - 1, alpha / 2)) * math.sqrt(self.users)
+        widest = over_users or self.value
+        if not self.trainings or widest == 0 or self.p_value(widest) <= alpha:
+            return over_users
+        while self.p_value(widest) > alpha:
+            widest *= 2
+        return float(optimize.brentq(lambda width: self.p_value(width) - alpha, widest / 2, widest, rtol=1e-8))
+
+    @cached_property
+    def _variance_nodes(self) -> tuple[Array, Array]:
+        """Possible variances of the mean and their probabilities, (nodes,) each."""
+        rest = self.users - sum(weight * variance.interaction for variance, weight in self.trainings)
+        nodes, probabilities = np.array([max(0.0, rest)]), np.ones(1)
+        for variance, weight in self.trainings:
+            ratios, shares = _inverse_chi2(variance.degrees_of_freedom)
+            nodes = np.add.outer(nodes, weight * variance.seed_means * ratios).ravel()
+            probabilities = np.multiply.outer(probabilities, shares).ravel()
+        return nodes, probabilities
+
+    def _average_p_value(self, difference: float, nodes: Array, probabilities: Array) -> float:
+        errors = np.sqrt(nodes)
+        statistics = np.divide(abs(difference), errors, out=np.full(len(nodes), np.inf), where=errors > 0)
+        return min(1.0, float(2 * special.stdtr(self.num_users - 1, -statistics) @ probabilities))
 
 
 def standard_error(user_variance: float, num_users: int, trainings: Sequence[Trainings] = ()) -> StandardError:
-    """Return the standard error over users and trainings, with Welch and Satterthwaite's degrees of freedom.
-
-    The degrees of freedom are those of a sum of mean squares, also where the training variance is estimated as zero:
-    with those of the users alone, such estimates would make small p-values far too small.
+    """Return the standard error over users and trainings.
 
     Args:
         user_variance: variance over users of the means (or of the differences of means) over trainings.
         num_users: number of users, at least 2.
         trainings: of the models that the mean or the difference is of; none to cover users alone.
     """
-    users = user_variance / num_users
     weights: dict[TrainingVariance, float] = {}
     for each in trainings:
         weights[each.variance] = weights.get(each.variance, 0.0) + 1 / each.num_seeds
-    total = users + sum(weight * variance.value for variance, weight in weights.items())
-    uncertainty = users**2 / (num_users - 1)
-    for variance, weight in weights.items():
-        df = variance.degrees_of_freedom
-        uncertainty += (weight * variance.seed_means) ** 2 / df
-        uncertainty += (weight * variance.interaction) ** 2 / (df * (num_users - 1))
-    df_total = total**2 / uncertainty if uncertainty and weights else num_users - 1.0
-    return StandardError(math.sqrt(total), max(1.0, df_total))
+    return StandardError(user_variance / num_users, num_users, tuple(weights.items()))
+
+
+MAX_CHUNK_PAIRS = 10_000
+"""Pairs whose p-values are computed at once."""
+
+
+def pooled_p_values(
+    differences: Array, users: Array, weights: Array, variance: TrainingVariance | None, num_users: int
+) -> Array:
+    """Return the p-values of many mean differences, as `StandardError.p_value` does for one.
+
+    Args:
+        differences: mean differences, (pairs,).
+        users: squares of their standard errors over users, (pairs,).
+        weights: of the training variance, (pairs,); zero where a pair has none.
+        variance: between trainings, the same for all pairs; `None` to cover users alone.
+        num_users: number of users.
+    """
+
+    def average(chosen: slice, nodes: Array, shares: Array) -> Array:
+        distances = np.abs(differences[chosen])[:, None]
+        errors = np.sqrt(nodes)
+        statistics = np.divide(distances, errors, out=np.full(nodes.shape, np.inf), where=errors > 0)
+        return np.minimum(1.0, 2 * special.stdtr(num_users - 1, -statistics) @ shares)
+
+    p_values = average(slice(None), users[:, None], np.ones(1))
+    if variance is not None:
+        ratios, shares = _inverse_chi2(variance.degrees_of_freedom)
+        for start in range(0, len(differences), MAX_CHUNK_PAIRS):
+            chosen = slice(start, start + MAX_CHUNK_PAIRS)
+            rest = np.maximum(0.0, users[chosen] - weights[chosen] * variance.interaction)
+            nodes = rest[:, None] + np.multiply.outer(weights[chosen] * variance.seed_means, ratios)
+            p_values[chosen] = np.maximum(p_values[chosen], average(chosen, nodes, shares))
+    return np.where(differences == 0, 1.0, p_values)
+
+
+@cache
+def _inverse_chi2(degrees_of_freedom: int) -> tuple[Array, Array]:
+    """Return values of df / chi2(df) and their probabilities, (nodes,): a trapezoidal rule over the logarithm."""
+    distribution = stats.chi2(degrees_of_freedom)
+    log_chi2 = np.linspace(np.log(distribution.ppf(1e-13)), np.log(distribution.isf(1e-14)), NUM_NODES)
+    log_density = degrees_of_freedom / 2 * log_chi2 - np.exp(log_chi2) / 2
+    weights = np.exp(log_density - log_density.max())
+    return degrees_of_freedom / np.exp(log_chi2), weights / weights.sum()

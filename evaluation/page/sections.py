@@ -20,7 +20,13 @@ from evaluation.analysis.main_table import (
     value_entry,
 )
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
-from evaluation.analysis.published import Verdict, compare_with_published, published_table
+from evaluation.analysis.published import (
+    Verdict,
+    compare_marks,
+    compare_times,
+    compare_with_published,
+    published_table,
+)
 from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import collect_bibtex
 from evaluation.page.data_and_models import warning_badges
@@ -28,8 +34,13 @@ from evaluation.page.html import Badge, Cell, HtmlTable, number_cell, to_html_ta
 from evaluation.results.load import LoadedRuns
 from evaluation.table_formats import as_latex
 
-VERDICT_CLASSES = {Verdict.INSIDE: "good", Verdict.CLOSE: "", Verdict.OFF: "bad"}
-"""CSS classes of verdicts."""
+VERDICT_CLASSES = {
+    Verdict.INSIDE: "good",
+    Verdict.SAME_MARK: "good",
+    Verdict.OFF: "bad",
+    Verdict.OTHER_MARK: "bad",
+}
+"""CSS classes of verdicts; others have none."""
 
 
 def subtitle(runs: LoadedRuns) -> str:
@@ -164,11 +175,13 @@ def describe_pairs(runs: LoadedRuns, comparison: Comparison) -> Pairs:
 
 
 def describe_published(comparison: Comparison) -> HtmlTable:
-    """Return the published numbers beside ours, the verdicts in colour; without rows if the recipe has none."""
-    table = to_html_table(published_table(comparison))
+    """Return what the paper reports beside ours, the verdicts in colour; without rows if the recipe has nothing."""
+    table = to_html_table(published_table([comparison]))
     verdicts = [number.verdict for number in compare_with_published(comparison)]
+    verdicts += [mark.verdict for mark in compare_marks(comparison)]
+    verdicts += [time.verdict for time in compare_times(comparison)]
     rows = [
-        [*row[:-1], replace(row[-1], css_class=VERDICT_CLASSES[verdict])]
+        [*row[:-1], replace(row[-1], css_class=VERDICT_CLASSES.get(verdict, ""))]
         for row, verdict in zip(table.blocks[0], verdicts, strict=True)
     ]
     return replace(table, blocks=[rows])

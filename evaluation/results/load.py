@@ -151,6 +151,10 @@ def load_runs(folders: Sequence[RunFolder], metrics: Sequence[str] = ()) -> Load
     return loaded[0] if len(loaded) == 1 else _merge(loaded)
 
 
+MERGED_SETTINGS = ("groups", "literature", "published", "published_stars", "known_differences")
+"""Settings of all runs that are compared; the others must be equal or are those of the first run."""
+
+
 def _merge(loaded: Sequence[LoadedRuns]) -> LoadedRuns:
     names = [model.name for run in loaded for model in run.models]
     repeated = {name for name in names if names.count(name) > 1}
@@ -158,7 +162,7 @@ def _merge(loaded: Sequence[LoadedRuns]) -> LoadedRuns:
     def rename(model: ModelResults, title: str) -> ModelResults:
         return replace(model, name=f"{model.name} ({title})") if model.name in repeated else model
 
-    merged: dict[str, Json] = {name: {} for name in ("groups", "literature", "published")}
+    merged: dict[str, Json] = {name: {} for name in MERGED_SETTINGS}
     for run in loaded:
         for name, values in merged.items():
             values |= {key: value for key, value in run.settings.get(name, {}).items() if key not in repeated}

@@ -16,8 +16,8 @@ import pandas as pd
 
 from evaluation.analysis.comparison import Rules, compare_models
 from evaluation.analysis.metric_tests import MetricTests
-from evaluation.analysis.resampling import bootstrap_trainings
-from evaluation.analysis.significance import correct, paired_t, t_test_p_value
+from evaluation.analysis.resampling import bootstrap_tests
+from evaluation.analysis.significance import correct, paired_t
 from evaluation.analysis.variance import Trainings, TrainingVariance, standard_error
 from evaluation.results.load import LoadedRuns, ModelResults
 
@@ -73,7 +73,7 @@ def pair_rates(num_runs, num_seeds, training_std, difference=0.0, seed=0, with_b
         found.append(
             (
                 tests.test(*models[:2]).p_value < ALPHA,
-                bootstrap_trainings(differences, trainings, 999) < ALPHA if with_bootstrap else np.nan,
+                bootstrap_tests([differences], [trainings], 999)[0] < ALPHA if with_bootstrap else np.nan,
                 paired_t(differences) < ALPHA,
                 interval.low <= expected <= interval.high,
             )
@@ -127,7 +127,7 @@ def tail_rates(num_runs, num_models, num_seeds, training_std, user_variance, see
         pooled = TrainingVariance(float(variance), interaction, NUM_USERS, effects)
         trainings = [Trainings(name, num_seeds, pooled) for name in ("0", "1")]
         error = standard_error(of_users, NUM_USERS, trainings)
-        p_values[number] = t_test_p_value(float(difference), error)
+        p_values[number] = error.p_value(float(difference))
     return tuple(float(np.mean(p_values < level)) for level in (0.05, 0.01, 0.001))
 
 

@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from evaluation.analysis.resampling import bootstrap, randomisation
+from evaluation.analysis import resampling
+from evaluation.analysis.resampling import bootstrap, bootstrap_tests, randomisation, randomisation_tests
 from evaluation.analysis.significance import TESTS, paired_t
 
 
@@ -50,3 +51,22 @@ def test_resampling_is_seeded():
     differences = np.random.default_rng(0).normal(size=100)
     assert randomisation(differences) == randomisation(differences)
     assert bootstrap(differences) == bootstrap(differences)
+
+
+def test_several_tests_at_once_have_the_p_values_of_each_alone_in_chunks_of_any_size(monkeypatch):
+    columns = list(np.random.default_rng(0).normal(0.1, 1, size=(3, 100)))
+    alone = [bootstrap(column, 500) for column in columns], [randomisation(column, 500) for column in columns]
+    assert bootstrap_tests(columns, [(), (), ()], 500) == alone[0]
+    assert randomisation_tests(columns, 500) == alone[1]
+    monkeypatch.setattr(resampling, "MAX_CHUNK_WEIGHTS", 704)
+    assert bootstrap_tests(columns, [(), (), ()], 500) == alone[0]
+
+
+def test_a_resample_draws_as_many_users_as_there_are_with_replacement():
+    """A user is drawn with mean and variance 1 - 1 / n, and left out with probability (1 - 1 / n) ** n."""
+    counts = resampling._draw_counts(5_000, 50, np.random.default_rng(0))
+    assert (counts.sum(axis=1) == 50).all()
+    assert counts.var() == pytest.approx(1 - 1 / 50, rel=0.02)
+    assert np.mean(counts == 0) == pytest.approx((1 - 1 / 50) ** 50, rel=0.02)
+    signs = resampling._draw_signs(1_000, 51, np.random.default_rng(0))
+    assert set(np.unique(signs)) == {-1.0, 1.0} and abs(signs.mean()) < 0.02

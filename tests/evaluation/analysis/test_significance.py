@@ -12,6 +12,7 @@ from evaluation.analysis.significance import (
     paired_t,
     paired_test,
 )
+from evaluation.analysis.variance import StandardError
 
 RANDOM = np.random.default_rng(0)
 FIRST, SECOND = RANDOM.random(100), RANDOM.random(100)
@@ -88,7 +89,7 @@ def test_with_a_planted_difference_power_is_that_of_theory():
     random = np.random.default_rng(1)
     experiments, users = 2_000, 500
     spread = np.std(zero_inflated(random, 200_000) - zero_inflated(random, 200_000))
-    planted = detectable_difference(spread / np.sqrt(users), users - 1, alpha=0.05, family_size=1)
+    planted = detectable_difference(StandardError(spread**2 / users, users), alpha=0.05, family_size=1)
     differences = zero_inflated(random, (experiments, users)) - zero_inflated(random, (experiments, users)) + planted
     power = np.mean([paired_t(row) < 0.05 for row in differences])
     assert power == pytest.approx(0.8, abs=0.03)
@@ -96,14 +97,18 @@ def test_with_a_planted_difference_power_is_that_of_theory():
 
 def test_the_detectable_difference_by_the_normal_approximation():
     """With many users: (1.96 + 0.84) times the standard error; a family of ten needs 2.81 instead of 1.96."""
-    assert detectable_difference(0.01, 10_000, 0.05, 1) == pytest.approx((1.95996 + 0.84162) / 100, rel=1e-3)
-    assert detectable_difference(0.01, 10_000, 0.05, 10) == pytest.approx((2.80703 + 0.84162) / 100, rel=1e-3)
+    assert detectable_difference(StandardError(0.01**2, 10_001), 0.05, 1) == pytest.approx(
+        (1.95996 + 0.84162) / 100, rel=1e-3
+    )
+    assert detectable_difference(StandardError(0.01**2, 10_001), 0.05, 10) == pytest.approx(
+        (2.80703 + 0.84162) / 100, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(("degrees_of_freedom", "family_size"), [(4, 1), (10, 84), (6_039, 900)])
 def test_the_detectable_difference_has_its_power_with_few_trainings_too(degrees_of_freedom, family_size):
     random = np.random.default_rng(0)
-    multiple = detectable_difference(1.0, degrees_of_freedom, 0.05, family_size)
+    multiple = detectable_difference(StandardError(1.0, degrees_of_freedom + 1), 0.05, family_size)
     errors = np.sqrt(random.chisquare(degrees_of_freedom, 100_000) / degrees_of_freedom)
     statistics = (random.normal(size=100_000) + multiple) / errors
     p_values = 2 * stats.t.sf(np.abs(statistics), degrees_of_freedom)

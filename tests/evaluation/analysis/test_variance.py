@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
-from evaluation.analysis.variance import Trainings, mean_squares, pool_trainings, standard_error
+from evaluation.analysis.variance import (
+    StandardError,
+    Trainings,
+    TrainingVariance,
+    mean_squares,
+    pool_trainings,
+    standard_error,
+)
 
 
 def table(random, num_seeds=3, num_users=2_000, users=0.3, trainings=0.0, interaction=0.2) -> np.ndarray:
@@ -59,15 +66,65 @@ def test_without_trainings_the_standard_error_is_that_of_the_users():
     assert error.degrees_of_freedom == 49
 
 
-def test_models_that_differ_only_by_trainings_are_tested_as_by_welch_on_the_means_of_seeds():
+def test_models_that_differ_only_by_trainings_are_tested_by_student_on_the_means_of_seeds():
     """Without interaction and without differences among users, all chance is in the seed means."""
     random = np.random.default_rng(3)
     first, second = (np.tile(random.normal(size=(4, 1)), 100) for _ in range(2))
     variance = pool_trainings({"A": first, "B": second})
-    error = standard_error(0.0, 100, [Trainings("A", 4, variance), Trainings("B", 4, variance)])
+    error = standard_error(0.0, 1_000_000, [Trainings("A", 4, variance), Trainings("B", 4, variance)])
     expected = stats.ttest_ind(first.mean(axis=1), second.mean(axis=1))
-    assert (first.mean() - second.mean()) / error.value == pytest.approx(expected.statistic)
+    difference = first.mean() - second.mean()
+    assert difference / error.value == pytest.approx(expected.statistic)
     assert error.degrees_of_freedom == pytest.approx(expected.df)
+    assert error.p_value(difference) == pytest.approx(expected.pvalue, rel=1e-4)
+    interval = expected.confidence_interval(0.95)
+    assert error.half_width(0.95) == pytest.approx((interval.high - interval.low) / 2, rel=1e-4)
+
+
+def known(seed_means, interaction, df) -> TrainingVariance:
+    return TrainingVariance(seed_means, interaction, 10_000, {"A": np.zeros(df + 1)})
+
+
+@pytest.mark.parametrize("df", [1, 2, 4, 16])
+@pytest.mark.parametrize("statistic", [0.5, 2.0, 6.0])
+def test_a_p_value_is_the_integral_over_the_unknown_training_variance(df, statistic):
+    """Users' variance 3 of which 1 is interaction, training variance estimated as 4: by SciPy's adaptive quadrature."""
+    error = StandardError(3.0, 10_000_000, ((known(4.0, 1.0, df), 1.0),))
+
+    def integrand(log_chi2):
+        chi2 = np.exp(log_chi2)
+        return 2 * stats.norm.sf(statistic / np.sqrt(3 - 1 + 4 * df / chi2)) * stats.chi2.pdf(chi2, df) * chi2
+
+    expected = integrate.quad(integrand, -60, 6, epsabs=1e-14, limit=500)[0]
+    assert error.p_value(statistic) == pytest.approx(expected, rel=1e-5)
+    assert error.p_value(-statistic) == error.p_value(statistic)
+
+
+def test_a_p_value_is_never_below_that_over_users_and_an_interval_never_narrower():
+    """Means of seeds that agree by chance better than their users' values allow are no evidence."""
+    users = StandardError(1.0, 500)
+    lucky, usual = (StandardError(1.0, 500, ((known(seed_means, 1.0, 4), 1.0),)) for seed_means in (0.01, 3.0))
+    for difference in (0.5, 2.0, 5.0):
+        assert users.p_value(difference) <= lucky.p_value(difference) < usual.p_value(difference)
+    assert lucky.p_value(2.0) == users.p_value(2.0)
+    assert lucky.half_width(0.95) == pytest.approx(users.half_width(0.95))
+    assert users.half_width(0.95) == pytest.approx(stats.t.ppf(0.975, 499))
+    assert usual.p_value(usual.half_width(0.99)) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("rest", "true_ratio"), [(0.0, 1.0), (0.0, 6.0), (4.0, 6.0)])
+def test_the_share_of_small_p_values_is_at_most_their_level(rest, true_ratio):
+    """Two models of three seeds that do not differ, interaction 1: exact but for 5,000 draws."""
+    random = np.random.default_rng(0)
+    seed_means = true_ratio * random.chisquare(4, 5_000) / 4
+    differences = random.normal(0, np.sqrt(rest + true_ratio), 5_000)
+    p_values = np.array([
+        StandardError(rest + 1.0, 10_000, ((known(found, 1.0, 4), 1.0),)).p_value(difference)
+        for found, difference in zip(seed_means, differences, strict=True)
+    ])  # fmt: skip
+    for level in (0.05, 0.01):
+        assert np.mean(p_values < level) < level + 3 * np.sqrt(level / 5_000)
+    assert np.mean(p_values < 0.05) > 0.015
 
 
 def test_one_training_with_the_variance_of_others_counts_whole():
