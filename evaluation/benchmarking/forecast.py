@@ -18,7 +18,7 @@ from aprec_like.recipe import Trained
 from aprec_like.splits import Split
 from aprec_like.training import make_step
 from aprec_like.training.objective import make_objective
-from aprec_like.types import Json
+from aprec_like.types import Json, Tensor
 from evaluation.benchmarking.compiled_step import CompiledStep, read_compiled_step
 from evaluation.benchmarking.setup import build_seeded_network
 
@@ -62,18 +62,10 @@ def forecast(model: Trained, split: Split) -> Json | None:
         data = model.training_data(split)
         if not model.is_step_compiled(data):
             return None
-        network = build_seeded_network(model, data)
-        batches = make_batches(data, model.model.examples(), model.batch_settings, seed=1)
-        spec = batches.element_spec
-        found = list(itertools.islice(batches, NUM_BATCHES))
-        batch = found[0].packed if isinstance(spec, PackedBatch) else found[0]
-        objective = make_objective(model.loss, model.negatives, data)
-        layout = spec.packed if isinstance(spec, PackedBatch) else spec
-        optimizer = model.training.optimizer.build()
-        step: Any = make_step(network, objective, optimizer, 1, layout, jit_compile=True)
-        text = step.experimental_get_compiler_ir(batch, tf.constant(0, tf.int64))(stage="optimized_hlo")
-        compiled = read_compiled_step(text)
-        num_rows = network.score_table.shape[0]
+        step, (batch, number) = compiled_step(model, split)
+        compiled = read_compiled_step(step.experimental_get_compiler_ir(batch, number)(stage="optimized_hlo"))
+        found = list(itertools.islice(_batches(model, split), NUM_BATCHES))
+        num_rows = model.build_network(data).score_table.shape[0]
         is_sampled = isinstance(model.loss, SampledLoss) and model.negatives.shared_by == "position"
         return {
             "kernels": len(compiled.kernels),
@@ -85,6 +77,20 @@ def forecast(model: Trained, split: Split) -> Json | None:
             "gigabytes": sum(kernel.num_bytes for kernel in compiled.kernels) / 1e9,
             "milliseconds": {name: 1e3 * device.seconds(compiled) for name, device in DEVICES.items()},
         }
+
+
+def compiled_step(model: Trained, split: Split) -> tuple[Any, tuple[Batch, Tensor]]:
+    """Return the step of one layout of batches, compiled as a whole, and arguments to call it with."""
+    data, batches = model.training_data(split), _batches(model, split)
+    network, spec, batch = build_seeded_network(model, data), batches.element_spec, next(iter(batches))
+    if isinstance(spec, PackedBatch):
+        spec, batch = spec.packed, batch.packed
+    objective, optimizer = make_objective(model.loss, model.negatives, data), model.training.optimizer.build()
+    return make_step(network, objective, optimizer, 1, spec, jit_compile=True), (batch, tf.constant(0, tf.int64))
+
+
+def _batches(model: Trained, split: Split) -> tf.data.Dataset:
+    return make_batches(model.training_data(split), model.model.examples(), model.batch_settings, seed=1)
 
 
 def _layout(batch: Batch | PackedBatch) -> Batch:

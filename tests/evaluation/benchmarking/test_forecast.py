@@ -1,11 +1,19 @@
 import json
 import sys
+import time
 
 import pytest
+import tensorflow as tf
 
+from aprec_like.datasets import Lengths, Simulated
+from aprec_like.devices import pretend_gpu
+from aprec_like.losses import GBCE, Softmax
+from aprec_like.models import SASRec
+from aprec_like.splits import LeaveOneOut
+from aprec_like.training import Trained, Training
 from evaluation import benchmark
 from evaluation.benchmarking.compiled_step import num_type_bytes, read_compiled_step
-from evaluation.benchmarking.forecast import Device
+from evaluation.benchmarking.forecast import Device, compiled_step
 
 HLO = """HloModule made
 %fused (p0: f32[4]) -> f32[4] {
@@ -37,6 +45,37 @@ def test_kernels_bytes_and_products_are_counted():
     assert adam.num_bytes == 2 * 4 * (10 + 4)  # both outputs of one optimiser step are one kernel
     assert indices.num_bytes == 4 * (4 + 4)
     assert scatter.num_flops == 0 and step.num_float_scatters == 1
+
+
+ROW_SUMS = """HloModule made
+%partial (p: f32[6,128], zero: f32[]) -> f32[6,4] {
+  %p = f32[6,128]{1,0} parameter(0)
+  %zero = f32[] parameter(1)
+  ROOT %windows = f32[6,4]{1,0} reduce-window(%p, %zero), window={size=1x32 stride=1x32}, to_apply=%adding
+}
+%columns (p: f32[640,128], zero: f32[]) -> f32[20,128] {
+  %p.1 = f32[640,128]{1,0} parameter(0)
+  %zero.1 = f32[] parameter(1)
+  ROOT %windows.1 = f32[20,128]{1,0} reduce-window(%p.1, %zero.1), window={size=32x1 stride=32x1}, to_apply=%adding
+}
+ENTRY %main (x: f32[6,128], y: f32[640,128], zero: f32[]) -> f32[6] {
+  %x = f32[6,128]{1,0} parameter(0)
+  %y = f32[640,128]{1,0} parameter(1)
+  %none = f32[] parameter(2)
+  %parts = f32[6,4]{1,0} fusion(%x, %none), kind=kLoop, calls=%partial
+  %column_parts = f32[20,128]{1,0} fusion(%y, %none), kind=kLoop, calls=%columns
+  %column_sums = f32[128]{0} reduce(%column_parts, %none), dimensions={0}, to_apply=%adding
+  ROOT %sums = f32[6]{0} reduce(%parts, %none), dimensions={1}, to_apply=%adding
+}
+"""
+
+
+def test_a_sum_over_rows_is_one_kernel_and_one_over_columns_two():
+    step = read_compiled_step(ROW_SUMS)
+    assert len(step.kernels) == 3
+    assert max(kernel.num_bytes for kernel in step.kernels) == 4 * (640 * 128 + 1 + 20 * 128)
+    row_sums = next(kernel for kernel in step.kernels if kernel.operation == "sums")
+    assert row_sums.num_bytes == 4 * ((6 * 128 + 1 + 6 * 4) + (6 * 4 + 1 + 6))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("f32[2,3]{1,0}", 24), ("(bf16[4], s64[2])", 24), ("pred[]", 1)])
@@ -78,3 +117,36 @@ def test_the_command_forecasts_trained_models(tmp_path, monkeypatch, capsys):
     found = models["gSASRec"]
     assert found["float_scatters"] == 0 and found["chunks"] == 1 and 1 <= found["padding"] < 1.7
     assert found["milliseconds"]["T4"] > found["milliseconds"]["A100"] > 0.005 * found["kernels"] / 1.01
+
+
+def best_seconds(function, num_times=5):
+    function()
+    seconds = []
+    for _ in range(num_times):
+        started = time.monotonic()
+        function()
+        seconds.append(time.monotonic() - started)
+    return min(seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [GBCE(256), Softmax()])
+def test_with_the_rates_of_this_cpu_the_forecast_is_its_measured_step_within_a_factor_of_two(loss):
+    """Needs a quiet machine."""
+    matrix, vector = tf.ones([2048, 2048]), tf.Variable(tf.zeros([25_000_000]))
+    product = tf.function(lambda: tf.matmul(matrix, matrix)[0, 0], jit_compile=True)
+    scale = tf.function(lambda: vector.assign(vector * 0.5 + 1)[0], jit_compile=True)
+    cpu = Device(
+        launch_seconds=1e-6,
+        bytes_per_second=2 * 4 * vector.shape[0] / best_seconds(lambda: float(scale())),
+        flops_per_second=2 * 2048**3 / best_seconds(lambda: float(product())),
+    )
+    lengths = Lengths(median=100, spread=0.7, minimum=5, maximum=400)
+    split = LeaveOneOut(64).split(Simulated(num_users=1_000, num_items=3_400, lengths=lengths).load(None))
+    trained = Trained(SASRec(max_length=200, embedding_dim=128), loss, Training(batch_size=64))
+    with pretend_gpu():
+        step, batch = compiled_step(trained, split)
+        expected = cpu.seconds(read_compiled_step(step.experimental_get_compiler_ir(*batch)(stage="optimized_hlo")))
+        measured = best_seconds(lambda: float(step(*batch)))
+    print(f"{loss}: measured {measured:.3f} s, forecast {expected:.3f} s")
+    assert 0.5 < measured / expected < 2
