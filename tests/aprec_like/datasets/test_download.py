@@ -81,7 +81,7 @@ def test_a_file_without_checksum_is_verified_by_its_content_before_it_is_kept(ad
 def test_gowalla_is_verified_before_it_is_kept(address, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("aprec_like.datasets.gowalla.URL", f"{address}/file.bin")
-    with pytest.raises(InputError, match="Gowalla is not on disk and could not be fetched .*nothing was kept"):
+    with pytest.raises(InputError, match=r"Gowalla is not on disk and could not be fetched .*nothing was kept"):
         Gowalla().load(tmp_path)
     assert not list((tmp_path / "cache").rglob("*.gz"))
 
