@@ -27,8 +27,8 @@ TERMS = "cite Cho, Myers and Leskovec (2011); no licence is stated"
 class Gowalla(PublishedDataset):
     """Gowalla: 86,168 users with 5 or more check-ins, 1,271,638 places, 6,397,903 check-ins including repeats.
 
-    SNAP publishes no checksum, so the file is verified by these three numbers, before a download is kept. Timestamps are
-    in UTC; check-ins of the same second keep the order of the file.
+    SNAP publishes no checksum, so the file is verified by these three numbers, before a download is kept. Timestamps
+    are in UTC; check-ins of the same second keep the order of the file.
     """
 
     FILES = (FILE, FILE.removesuffix(".gz"))
