@@ -13,7 +13,7 @@ from aprec_like.datasets.columns import Columns
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
 from aprec_like.datasets.table_files import TextFormat, read_header
 from aprec_like.datasets.text import has_sequences
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.filters import is_repeat
 from aprec_like.interactions import Interactions
 from aprec_like.losses import GBCE, Softmax
@@ -27,6 +27,8 @@ from evaluation.table_formats import escape_latex
 
 QUANTILES = {"least": 0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "most": 1}
 NUM_POPULAR = 5
+FIRST_SECOND, END_SECOND = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999 in seconds since 1970."""
 USUAL_NAMES = {
     "user": ("user", "user_id", "userId", "userid", "uid"),
     "item": ("item", "item_id", "itemId", "movieId", "movie_id", "iid"),
@@ -102,8 +104,8 @@ def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
     if extension == "parquet":
         try:
             header = pyarrow.parquet.read_schema(path).names
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: is not a Parquet file, or damaged: {error}") from error
+        except Exception as error:  # a damaged file makes Arrow raise anything
+            raise InputError(f"{path}: is not a Parquet file, or damaged: {first_line(error)}") from error
         columns = _find_columns(path, column_names, header)
         return ParquetFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
     return SequenceFile(str(path)) if has_sequences(path) else TextFile(str(path))
@@ -133,7 +135,7 @@ def _time(interactions: Interactions) -> str:
     timestamps = interactions.timestamps
     if tied_share is None or timestamps is None:
         return "no timestamps: the interactions of a user have the order of the file"
-    days = [str(np.datetime64(int(time), "s"))[:10] for time in (timestamps.min(), timestamps.max())]
+    days = [_day(time) for time in (timestamps.min(), timestamps.max())]
     text = f"{days[0]} to {days[1]}; {tied_share:.1%} of consecutive interactions of a user have equal timestamps"
     if leakage:
         text += (
@@ -141,6 +143,12 @@ def _time(interactions: Interactions) -> str:
             "target, on average"
         )
     return text
+
+
+def _day(seconds: float) -> str:
+    """Return the day of a timestamp, or the number itself if no calendar has it."""
+    is_day = FIRST_SECOND <= seconds < END_SECOND
+    return str(np.datetime64(int(seconds), "s"))[:10] if is_day else f"{seconds:g} s"
 
 
 def _popular(interactions: Interactions, item_counts: Array) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from aprec_like import interactions as interactions_module
 from aprec_like.datasets.download import cache_dir
+from aprec_like.datasets.local_files import reading
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, atomic_write, sha256_of
 from aprec_like.interactions import Interactions
@@ -35,7 +36,12 @@ def load_cached(source: Path, settings: object, read: Callable[[], Interactions]
         digest = sha256_of(source)
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
-    return _load_or_make(f"{digest} {settings!r}", read)
+
+    def read_safely() -> Interactions:
+        with reading(source):
+            return read()
+
+    return _load_or_make(f"{digest} {settings!r}", read_safely)
 
 
 def simulate_cached(settings: object, simulate: Callable[[], Interactions]) -> Interactions:

@@ -79,7 +79,7 @@ def interactions_from(
         values = table[name]
         try:
             converted = convert(values)
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             raise InputError(f"{location_of_row(0)}: {name}: {first_line(error)}") from error
         is_wrong = pd.isna(converted)
         if is_wrong.any():

@@ -5,13 +5,23 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from aprec_like.errors import InputError
+import psutil
+
+from aprec_like.errors import InputError, first_line
 
 RECIPE_FOLDER: ContextVar[Path | None] = ContextVar("RECIPE_FOLDER", default=None)
 """Folder of the recipe that was loaded last, in which files are looked for too; set when a recipe is loaded."""
+
+MAX_GZIP_RATIO = 1_032
+"""Largest factor by which gzip makes data smaller."""
+CHUNK_BYTES = 1 << 20
+MAX_REASON = 300
+"""Number of characters of another library's error that are shown."""
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -54,3 +64,36 @@ def find_plain_or_gzipped(path: Path) -> Path | None:
 def open_plain_or_gzipped(path: Path) -> io.BufferedReader | gzip.GzipFile:
     """Open a file for reading bytes, decompressed if its name ends in `.gz`."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a data file is read within the block into an `InputError` of one line.
+
+    A file from outside may make every library that parses it raise anything; readers raise better errors if they can.
+    """
+    try:
+        _check_unpacked_size(path)
+        yield
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"{path}: needs more memory than this machine has free") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"[:MAX_REASON]
+        raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+def _check_unpacked_size(path: Path) -> None:
+    """Refuse a gzipped file whose content does not fit into memory, before anything of it is kept there."""
+    limit = psutil.virtual_memory().available
+    if path.suffix != ".gz" or path.stat().st_size * MAX_GZIP_RATIO <= limit:
+        return
+    size = 0
+    with gzip.open(path) as file:
+        while num_read := len(file.read(CHUNK_BYTES)):
+            size += num_read
+            if size > limit:
+                raise InputError(
+                    f"{path}: unpacks to more than {limit / 2**30:.1f} GiB, the free memory of this machine"
+                )

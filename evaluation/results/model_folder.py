@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable
@@ -93,10 +94,12 @@ class ModelFolder:
         write_sealed_json(self.path / "status.json", "status", {"state": state, "at": now, **details})
 
     def remove(self) -> None:
-        """Remove the folder."""
-        with storage_errors(self.path):
-            (self.path / "status.json").unlink(missing_ok=True)  # first, so that a finished model is always complete
-        remove_folder(self.path)
+        """Remove the folder; it is renamed first, so that no reader finds a part of it."""
+        removed = self.path.with_name(f".removed-{self.path.name}")
+        remove_folder(removed)
+        with storage_errors(self.path), contextlib.suppress(FileNotFoundError):
+            self.path.rename(removed)
+        remove_folder(removed)
 
     def write_history(self, history: pd.DataFrame) -> None:
         """Write history.csv: one row per epoch."""

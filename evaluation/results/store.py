@@ -104,6 +104,11 @@ class RunFolder:
         Runs of earlier versions, which have no name in recipe.json, may lack some. The histories, a large file, are
         verified when they are read.
         """
+        for folder in _subfolders(self.path):
+            for path in _subfolders(folder):
+                is_model = SEED_FOLDER.fullmatch(path.name) and os.path.lexists(path / "per_user.parquet")
+                if is_model and not os.path.lexists(path / "status.json"):
+                    raise InputError(f"{path / 'status.json'}: is missing; the same run command trains the model again")
         if "run" in recipe:
             pinned = {"recipe.py": recipe.get("source")} | self.read_dataset().get("files", {})
             self.read_environment()
