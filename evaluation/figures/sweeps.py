@@ -4,7 +4,7 @@ losses against the number of negatives (Figure 4)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ from aprec_like.settings import restore
 from aprec_like.types import Array, Json
 from evaluation.analysis.comparison import ALPHA
 from evaluation.analysis.metric_tests import MetricTests
-from evaluation.analysis.significance import correct_tests
+from evaluation.analysis.significance import PairedTest, correct_tests
 from evaluation.figures.style import add_legend_below, assign_styles, make_figure, styled
 from evaluation.results.load import LoadedRuns, ModelResults
 
@@ -85,21 +85,27 @@ def find_grids(runs: LoadedRuns) -> list[Grid]:
 
 
 def grid_p_values(grid: Grid, metric: str) -> dict[Cell, float]:
-    """Return p-values of paired t-tests of all other cells against the reference, Bonferroni-corrected."""
+    """Return one-sided p-values of paired t-tests that other cells beat the reference, Bonferroni-corrected."""
     reference = grid.models.get(grid.reference)
     if reference is None:
         return {}
     models = MetricTests(list(grid.models.values()), metric)
     tests = {cell: models.test(model, reference) for cell, model in grid.models.items() if model is not reference}
-    return correct_tests(tests, "bonferroni")
+    return correct_tests({cell: _one_sided(test) for cell, test in tests.items()}, "bonferroni")
+
+
+def _one_sided(test: PairedTest) -> PairedTest:
+    """Return the test of whether the first model is better."""
+    half = test.p_value / 2
+    return replace(test, p_value=half if test.difference.mean > 0 else 1 - half)
 
 
 def describe_grid(grid: Grid, metric: str) -> str:
     """Return sentences on the cell that validation selects, its test value, and the tests of the grid."""
     (k, t), num_tests = grid.reference, max(0, len(grid.models) - 1)
     scope = MetricTests(list(grid.models.values()), metric).scope("paired-t")
-    tested = f"paired t-test {scope}, p < {ALPHA:g}, Bonferroni over {num_tests} cells"
-    text = f"* differs from k = {k}, t = {t:g} ({tested})."
+    tested = f"one-sided paired t-test {scope}, p < {ALPHA:g}, Bonferroni over {num_tests} cells"
+    text = f"* better than k = {k}, t = {t:g} ({tested})."
     if (selected := grid.selected()) is None:
         return text
     (k, t), validation = selected
@@ -109,7 +115,7 @@ def describe_grid(grid: Grid, metric: str) -> str:
 
 @styled
 def draw_grid(grid: Grid, metric: str) -> Figure:
-    """Draw the metric for every k and t; a star marks significant cells, a frame the one that validation selects."""
+    """Draw the metric for every k and t; stars mark cells that beat the reference, a frame the one of validation."""
     shape = (len(grid.calibrations), len(grid.negatives))
     values, p_values = np.full(shape, np.nan), grid_p_values(grid, metric)
     figure, panels = make_figure(1.6 + 0.8 * shape[1], 1.2 + 0.55 * shape[0])
