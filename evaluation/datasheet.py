@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from aprec_like.models import BERT4Rec, SASRec
 from aprec_like.splits import leave_one_out_leakage
 from aprec_like.training import Trained, Training
 from aprec_like.types import Array
+from evaluation.caveats.data import leakage_sentence
 from evaluation.printable import printable
 from evaluation.running.plan import predict_memory
 from evaluation.table_formats import escape_latex
@@ -137,12 +139,8 @@ def _time(interactions: Interactions) -> str:
         return "no timestamps: the interactions of a user have the order of the file"
     days = [_day(time) for time in (timestamps.min(), timestamps.max())]
     text = f"{days[0]} to {days[1]}; {tied_share:.1%} of consecutive interactions of a user have equal timestamps"
-    if leakage:
-        text += (
-            f"; under leave-one-out {leakage.mean_share_after:.1%} of the training interactions are later than a test "
-            "target, on average"
-        )
-    return text
+    sentence = leakage_sentence(asdict(leakage) if leakage else None)
+    return f"{text}; {sentence}" if sentence else text
 
 
 def _day(seconds: float) -> str:

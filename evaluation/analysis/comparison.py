@@ -13,6 +13,8 @@ from evaluation.analysis.significance import (
     caveat_of_test,
     paired_tests,
 )
+from evaluation.caveats.choice import choice_sentences
+from evaluation.caveats.data import data_sentences
 from evaluation.caveats.learning_data import learning_data_sentence
 from evaluation.caveats.training import training_caveats
 from evaluation.results.load import LoadedRuns, ModelResults
@@ -75,7 +77,12 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         rows=rows,
         bounds=[row(model) for model in runs.models if model.is_oracle],
         literature=runs.settings.get("literature", {}),
-        remarks=[*([caveat] if caveat else []), *_undetectable_differences(rows, rules), *runs.remarks],
+        remarks=[
+            *choice_sentences(models, runs.metrics),
+            *([caveat] if caveat else []),
+            *_undetectable_differences(rows, rules),
+            *runs.remarks,
+        ],
         rules=rules,
         family_size=family_size,
         training_std={name: math.sqrt(each.pooled.value) for name, each in metric_tests.items() if each.pooled},
@@ -90,8 +97,8 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
 
 
 def _data_sentences(runs: LoadedRuns) -> tuple[str, ...]:
-    sentences = [learning_data_sentence(runs.tested_models, runs.dataset)]
-    return tuple(sentence for sentence in sentences if sentence)
+    learning = learning_data_sentence(runs.tested_models, runs.dataset)
+    return (*([learning] if learning else []), *data_sentences(runs.dataset))
 
 
 def _check_names(runs: LoadedRuns, baseline: str | None) -> None:

@@ -70,8 +70,9 @@ def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Ite
     is_similar = beside["overlap"] >= MIN_OVERLAP
     if beside["model"] > (MAX_GAIN_OF_SIMILAR if is_similar else MAX_GAIN) * beside["popularity"]:
         return
+    comparative = "worse" if beside["model"] < beside["popularity"] else "hardly better"
     facts = (
-        f"hardly better than Popularity ({beside['metric']} {beside['model']:.4f} against {beside['popularity']:.4f}, "
+        f"{comparative} than Popularity ({beside['metric']} {beside['model']:.4f} against {beside['popularity']:.4f}, "
         f"{beside['overlap']:.0%} of its first items are the most popular ones)"
     )
     if is_validated and status.get("loss_change", 0.0) <= -MIN_LOSS_FALL:

@@ -27,6 +27,7 @@ from evaluation.analysis.published import (
     compare_with_published,
     published_table,
 )
+from evaluation.caveats.choice import choice_sentences
 from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import collect_bibtex
 from evaluation.page.data_and_models import warning_badges
@@ -72,6 +73,8 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
     if counts := Counter(number.verdict for number in compare_with_published(comparison)):
         texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
+    choices = choice_sentences(runs.tested_models, comparison.metrics)
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in choices]
     lines += [f"{row.name}: {caveat.sentence}." for row in comparison.rows for caveat in row.caveats]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in training_sentences(comparison)]
     return [*lines, *runs.remarks]

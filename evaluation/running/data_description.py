@@ -18,7 +18,7 @@ SECONDS_PER_DAY = 86_400
 
 def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
     """Return the content of dataset.json: settings, sizes and digests, which identify the data exactly."""
-    leakage = leave_one_out_leakage(interactions) if isinstance(recipe.split, TemporalSplit) else None
+    leakage = None if isinstance(recipe.split, TemporalSplit) else leave_one_out_leakage(interactions)
     return {
         "dataset": describe(recipe.dataset),
         "filters": describe(recipe.filters),
@@ -34,9 +34,23 @@ def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> J
             "validation_users": len(split.validation),
             "test_users": len(split.test),
             "digest": split.digest(),
-            **({"leave_one_out": asdict(leakage)} if leakage else {}),
         },
+        "unreachable_targets": count_unreachable(split, exclude_seen=recipe.evaluation.exclude_seen),
+        **({"leakage": asdict(leakage)} if leakage else {}),
     }
+
+
+def count_unreachable(split: Split, *, exclude_seen: bool) -> Json:
+    """Count the test targets that no ranking can hit.
+
+    Returns:
+        `cold`: targets that never occur before the test. `seen`: targets in the user's history, if these are excluded.
+    """
+    test, num_items = split.test, split.test.known.num_items
+    is_cold, histories = ~test.is_learnable(), test.histories()
+    pairs = histories.rows.astype(np.int64) * num_items + histories.items
+    is_seen = np.isin(np.arange(len(test)) * num_items + test.targets, pairs)
+    return {"cold": int(is_cold.sum()), "seen": int(is_seen.sum()) if exclude_seen else 0}
 
 
 def describe_cases(split: Split) -> pd.DataFrame:

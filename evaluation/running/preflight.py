@@ -19,6 +19,7 @@ from aprec_like.settings import describe
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
+from evaluation.caveats.data import data_sentences
 from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.identity import identify
 from evaluation.results.metric_columns import add_metrics
@@ -57,12 +58,8 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
     )
     for note in recipe.dataset.notes:
         print(note, file=sys.stderr)
-    if leakage := description["split"].get("leave_one_out"):
-        print(
-            f"leave-one-out would train on the future: {leakage['after_a_target']:,} of its "
-            f"{leakage['train_interactions']:,} training interactions are later than a test target",
-            file=sys.stderr,
-        )
+    for sentence in data_sentences(description):
+        print(sentence, file=sys.stderr)
     return RunData(interactions, split, description)
 
 

@@ -1,0 +1,65 @@
+"""Targets that can't be hit and training on the future are said beside the numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aprec_like.datasets import CSVFile
+from aprec_like.models import Popularity
+from aprec_like.recipe import Evaluation, Recipe
+from aprec_like.splits import LeaveOneOut, TemporalSplit
+from evaluation.analysis.comparison import compare_models
+from evaluation.caveats.data import data_sentences
+from evaluation.results.load import load_runs
+from evaluation.running.data_description import describe_data
+from tests.conftest import timed_interactions
+from tests.evaluation.made_runs import make_run
+
+EVENTS = [
+    (1, 10, 1), (1, 11, 2), (1, 12, 3), (1, 10, 9),  # the target 10 was seen before
+    (2, 11, 4), (2, 12, 5), (2, 99, 6),              # 99 occurs nowhere else
+    (3, 10, 4), (3, 11, 7), (3, 12, 8),
+]  # fmt: skip
+
+
+def description(split, *, exclude_seen=True):
+    recipe = Recipe(
+        CSVFile("events.csv", user="user", item="item"),
+        {"Popularity": Popularity()},
+        split=split,
+        evaluation=Evaluation(exclude_seen=exclude_seen),
+    )
+    interactions = timed_interactions(EVENTS)
+    return describe_data(recipe, interactions, split.split(interactions))
+
+
+@pytest.mark.parametrize(
+    ("exclude_seen", "sentence"),
+    [
+        (True, "2 of 3 targets can't be hit by any model (1 never occur before the test, 1 are excluded as seen)"),
+        (False, "1 of 3 targets can't be hit by any model (1 never occur before the test)"),
+    ],
+)
+def test_targets_that_no_model_can_hit_are_counted(exclude_seen, sentence):
+    assert sentence in data_sentences(description(LeaveOneOut(1), exclude_seen=exclude_seen))
+
+
+def test_the_leak_is_told_to_those_who_use_leave_one_out():
+    """By hand: of 7 training times 1 2 3 4 5 4 7, none is later than 9, one than 6, none than 8."""
+    (sentence,) = [text for text in data_sentences(description(LeaveOneOut(1))) if "future" in text]
+    assert f"{np.mean([0, 1 / 7, 0]):.1%} of the training interactions are later" in sentence
+    assert not any("future" in text for text in data_sentences(description(TemporalSplit(0.3, 0.3))))
+
+
+def test_the_caption_of_every_table_says_both(tmp_path: Path):
+    run = make_run(tmp_path / "run")
+    dataset = {name: value for name, value in run.read_dataset().items() if name != "files"}
+    leakage = {"train_interactions": 10, "after_a_target": 5, "mean_share_after": 0.25}
+    run.write_dataset(dataset | {"unreachable_targets": {"cold": 7, "seen": 941}, "leakage": leakage})
+    sentences = compare_models(load_runs([run])).data_sentences
+    assert sentences[1:] == (
+        "948 of 300 targets can't be hit by any model (7 never occur before the test, 941 are excluded as seen)",
+        "leave-one-out trains on the future: on average 25.0% of the training interactions are later than a user's "
+        "test target",
+    )
