@@ -13,6 +13,7 @@ from evaluation.results.load import Caveat, Origin
 from evaluation.results.paper_claims import PaperClaims
 
 ALPHA = 0.05
+MAX_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -164,10 +165,15 @@ class Comparison:
             for metric, intervals in values.items()
         }
 
-    def emphasis(self, name: str, metric: str) -> Literal["best", "second"] | None:
-        """Return whether a model is the best or the second of at least two; equal means share their place.
+    def num_digits(self, metric: str) -> int:
+        """Return the decimals of a metric: one more than are certain. A half-width of 0.03 gives three, 0.006 four."""
+        half_width = self.smallest_half_widths[metric]
+        return MAX_DIGITS if half_width is None else min(MAX_DIGITS, max(2, math.ceil(-math.log10(half_width)) + 1))
 
-        `None` for the others and the oracle.
+    def emphasis(self, name: str, metric: str) -> Literal["best", "second"] | None:
+        """Return whether a model is the best or the second of at least two; `None` for the others and the oracle.
+
+        Means that are equal with the decimals of the table share their place.
         """
         return self._emphases[metric].get(name)
 
@@ -176,7 +182,7 @@ class Comparison:
         """The best and the second models by metric."""
         found: dict[str, dict[str, Literal["best", "second"]]] = {metric: {} for metric in self.metrics}
         for metric, emphases in found.items():
-            means = {row.name: row.cells[metric].value.mean for row in self.rows}
+            means = {row.name: round(row.cells[metric].value.mean, self.num_digits(metric)) for row in self.rows}
             best, second, *_ = [*sorted(set(means.values()), reverse=True), math.nan, math.nan]
             if len(means) > 1:
                 emphases |= {name: "best" for name, mean in means.items() if mean == best}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
 from evaluation.analysis.variance import MIN_SEEDS
 from evaluation.table import Entry, Table, TableRow
-
-MAX_DIGITS = 4
 
 
 def main_table(comparison: Comparison, *, show_published: bool = True, without: Sequence[str] = ()) -> Table:
@@ -111,7 +108,7 @@ def value_entry(comparison: Comparison, row: Row, metric: str) -> Entry:
     """Return a model's mean with the emphasis of the best and the second, and the mark of significance."""
     cell = row.cells[metric]
     mark = significance_mark(comparison) if comparison.is_significant(cell) else ""
-    digits = num_digits(comparison, metric)
+    digits = comparison.num_digits(metric)
     spread = "" if cell.seed_std is None else f"{cell.seed_std:.{digits}f}"
     return Entry(f"{cell.value.mean:.{digits}f}", comparison.emphasis(row.name, metric), mark, spread)
 
@@ -200,7 +197,7 @@ def differences_table(comparison: Comparison) -> Table:
     header += ["SD over seeds", "Users/trainings/both"] if has_seeds else []
 
     def texts(row: Row, metric: str) -> list[str]:
-        found = _difference_texts(row, metric, num_digits(comparison, metric))
+        found = _difference_texts(row, metric, comparison.num_digits(metric))
         return found + [""] * (len(header) - len(found))
 
     if not comparison.family_size:
@@ -242,12 +239,6 @@ def _difference_texts(row: Row, metric: str, digits: int) -> list[str]:
         shares = "/".join(f"{100 * share:.0f}" for share in cell.variance.shares)
         texts += [f"{cell.seed_std:.{digits}f}", f"{shares} %"]
     return texts
-
-
-def num_digits(comparison: Comparison, metric: str) -> int:
-    """Return the decimals of a metric: one more than are certain. A half-width of 0.03 gives three, 0.006 four."""
-    half_width = comparison.smallest_half_widths[metric]
-    return MAX_DIGITS if half_width is None else min(MAX_DIGITS, max(2, math.ceil(-math.log10(half_width)) + 1))
 
 
 def num_published_digits(comparison: Comparison, metric: str) -> int:

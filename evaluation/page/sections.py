@@ -14,7 +14,6 @@ from evaluation.analysis.main_table import (
     differences_table,
     format_p_value,
     main_table,
-    num_digits,
     num_published_digits,
     training_sentences,
     value_entry,
@@ -60,7 +59,7 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
     metric = main_metric(comparison.metrics)
     rows = {row.name: row for row in comparison.rows}
     first, *others = comparison.ranked(metric)
-    best, digits = rows[first].cells[metric].value, num_digits(comparison, metric)
+    best, digits = rows[first].cells[metric].value, comparison.num_digits(metric)
     lines = [
         f"Best by {metric}: {first} with {best.mean:.{digits}f} (95 % interval {best.low:.{digits}f} to "
         f"{best.high:.{digits}f})"
@@ -148,7 +147,7 @@ def _name_cell(comparison: Comparison, row: Row) -> Cell:
 
 def _value_cell(comparison: Comparison, row: Row, metric: str) -> Cell:
     entry = value_entry(comparison, row, metric)
-    value, digits = row.cells[metric].value, num_digits(comparison, metric)
+    value, digits = row.cells[metric].value, comparison.num_digits(metric)
     interval = f"{value.low:.{digits}f} to {value.high:.{digits}f}"
     return Cell(entry.text, entry.emphasis, entry.mark, note=interval, sort_value=value.mean)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.analysis.main_table import caption, differences_table, main_table, num_digits, side_by_side
+from evaluation.analysis.main_table import caption, differences_table, main_table, side_by_side
 from evaluation.analysis.unrounded import comparison_csv, significance_csv
 from evaluation.results.store import RunFolder
 from evaluation.table import as_text
@@ -78,7 +78,7 @@ def test_digits_follow_the_uncertainty(tmp_path, num_users, digits):
     run = RunFolder(tmp_path / "one")
     run.write_recipe(b"", SETTINGS)
     write_values(run, "Best", 1, np.linspace(0, 1, num_users))
-    assert num_digits(compare(run), "NDCG@10") == digits
+    assert compare(run).num_digits("NDCG@10") == digits
 
 
 def test_daggers_mark_differences_from_a_baseline(run):
@@ -130,8 +130,9 @@ def test_datasets_stand_side_by_side_under_their_names(run):
 
 
 def test_equal_places_share_their_emphasis(run):
-    for name in ("A_B & 50%", "Second"):
-        write_values(run, name, 1, np.full(300, 0.25))
+    """Equal as the table shows them: the means differ in the seventh decimal."""
+    for number, name in enumerate(("A_B & 50%", "Second")):
+        write_values(run, name, 1, np.linspace(0.2, 0.3, 300) + number * 1e-7)
     comparison = compare(run)
     emphases = {row.name: comparison.emphasis(row.name, "NDCG@10") for row in comparison.rows}
     assert emphases == {"Best": "best", "A_B & 50%": "second", "Second": "second"}
