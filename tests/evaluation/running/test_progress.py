@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from aprec_like.files import StorageError
@@ -41,8 +43,9 @@ def test_the_time_left_is_at_most_the_time_limit(tmp_path, capsys, monkeypatch):
 
 
 def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path):
-    (tmp_path / "log.txt").symlink_to("/dev/full")
     log = Log(tmp_path / "log.txt")
+    log.close()
+    log.file = Path("/dev/full").open("ab", buffering=0)
     with pytest.raises(StorageError, match="No space left on device"):
         log.write("a line")
     log.close()
