@@ -1,4 +1,4 @@
-from pathlib import Path
+import os
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_the_time_left_is_at_most_the_time_limit(tmp_path, capsys, monkeypatch):
 def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path):
     log = Log(tmp_path / "log.txt")
     log.close()
-    log.file = Path("/dev/full").open("ab", buffering=0)
+    log.file = os.fdopen(os.open("/dev/full", os.O_WRONLY), "ab", buffering=0)
     with pytest.raises(StorageError, match="No space left on device"):
         log.write("a line")
     log.close()
