@@ -81,10 +81,14 @@ class Checkpoints:
         for epoch_and_step, path in found:
             try:
                 metadata = _read_metadata(_verified(path))
+                if not isinstance(metadata.get("state"), dict) or not isinstance(metadata.get("fingerprint"), dict):
+                    raise InputError(f"{path.name} holds no state of a training")
                 expected = json.loads(json.dumps(self._fingerprint()))
                 if without_limits(metadata["fingerprint"]) != without_limits(expected):
                     raise InputError(f"{path.name} belongs to other settings, other data or another version")
-                if best := metadata["state"]["best_weights"]:
+                if best := metadata["state"].get("best_weights"):
+                    if not BEST_NAME.fullmatch(str(best)):
+                        raise InputError(f"{path.name} names no file of best weights: {best}")
                     _verified(self.folder / best)
             except InputError as error:
                 self.log(f"ignores a checkpoint: {error}")
@@ -126,7 +130,7 @@ class Checkpoints:
         needed = {best}
         for path in states[:NUM_KEPT]:
             with contextlib.suppress(InputError):
-                needed.add(_read_metadata(path)["state"]["best_weights"])
+                needed.add((_read_metadata(path).get("state") or {}).get("best_weights"))
         weights = [path for path in self.folder.iterdir() if BEST_NAME.fullmatch(path.name)]
         with storage_errors(self.folder):
             for path in states[NUM_KEPT:] + [path for path in weights if path.name not in needed]:
