@@ -60,9 +60,9 @@ def _chunk_loss(
 ) -> Tensor:
     num_targets, num_rows = states.shape[0], table.shape[0]
     logits = tf.matmul(states, table, transpose_b=True) + bias
-    is_positive = candidates[:, :1] == tf.range(num_rows)
+    is_positive = candidates[:, :1] == tf.range(num_rows, dtype=candidates.dtype)
     positive_logits = tf.reduce_sum(tf.where(is_positive, logits, 0.0), axis=1)
-    cells = tf.range(num_targets)[:, None] * num_rows + candidates[:, 1:]
+    cells = tf.range(num_targets, dtype=candidates.dtype)[:, None] * num_rows + candidates[:, 1:]
     counts = tf.math.unsorted_segment_sum(tf.ones_like(cells), cells, num_targets * num_rows)
     counts = tf.cast(tf.reshape(counts, [num_targets, num_rows]), logits.dtype)
     return tf.reduce_sum(weights * loss(positive_logits, logits, num_items, counts))

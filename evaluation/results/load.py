@@ -114,8 +114,8 @@ class LoadedRuns:
 
     @property
     def dataset(self) -> Json:
-        """The first run's dataset.json; empty if the run has none."""
-        return self.folders[0].read_dataset() if self.folders[0].has_dataset else {}
+        """The first run's dataset.json; empty if there is none."""
+        return self.folders[0].read_dataset() if self.folders and self.folders[0].has_dataset else {}
 
     @property
     def tested_models(self) -> list[ModelResults]:
