@@ -1,6 +1,7 @@
 """Writes the report of a run: every figure as PDF and PNG, and one HTML page that needs no other file.
 
 python -m evaluation.report results/ml1m_gsasrec
+python -m evaluation.report results --index
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def parse_arguments() -> argparse.Namespace:
         "the run goes on: what is finished is shown.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="a results folder")
+    parser.add_argument("run", type=Path, metavar="RUN", help="a results folder; with --index, a folder of them")
     parser.add_argument(
         "--user", metavar="ID", help="user whose predicted probabilities are shown (default: as in the paper)"
     )
@@ -31,15 +32,27 @@ def parse_arguments() -> argparse.Namespace:
         help="for simulated data: compare the predicted probabilities of all items with the true ones; the models "
         "score again (needs their weights and TensorFlow)",
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--index",
+        action="store_true",
+        help="list all runs of the folder RUN in its README.md: size, seeds, result, the paper's numbers, time, commit",
+    )
+    arguments = parser.parse_args()
+    if arguments.index and (arguments.user or arguments.truth):
+        parser.error("--index goes with no other option")
+    return arguments
 
 
 def main() -> int:
     """Write the report of the run that the command line names; returns the exit code."""
     arguments = parse_arguments()
+    if arguments.index:
+        from evaluation.page.results_index import write_index
+
+        return write_index(arguments.run)
     from evaluation.page.build import ReportOptions, write_report
 
-    return write_report(ReportOptions(**vars(arguments)))
+    return write_report(ReportOptions(arguments.run, arguments.user, arguments.truth))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from aprec_like import datasets, filters, losses, metrics, models, recipe, splits
 from aprec_like.recipe import Recipe, load_recipe
 from aprec_like.training import train
+from evaluation import compare
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -105,6 +106,17 @@ def test_every_named_file_exists(page):
     """Paths in backticks, such as `aprec_like/losses/gbce.py`."""
     paths = re.findall(r"`((?:aprec_like|evaluation|recipes|tests|docs)/[\w/.-]+)`", page.read_text())
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_numbers_beside_the_paper_are_those_that_the_named_command_prints(monkeypatch, capsys):
+    """Rows of a table, between a comment with its command and the next comment."""
+    text = (ROOT / "docs/reproduction.md").read_text()
+    ((command, table),) = re.findall(r"<!-- python -m evaluation\.(compare .*?) -->\n(.*?)<!--", text, re.S)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", command.split())
+    compare.run_command(compare.main)
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert table.splitlines() == printed and len(printed) > 20
 
 
 def test_the_readme_is_short():

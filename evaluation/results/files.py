@@ -10,6 +10,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -81,10 +82,25 @@ def write_bytes(path: Path, data: bytes) -> None:
         part.write_bytes(data)
 
 
+ENCODINGS = {"i": "DELTA_BINARY_PACKED", "f4": "BYTE_STREAM_SPLIT"}
+"""Parquet encodings by the start of a column's dtype; other columns, whose values repeat, are written as dictionaries.
+Ids grow from row to row and scores share their exponents, so these halve a table of results without changing a bit."""
+
+
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     """Write a table as Parquet."""
+    found = {name: _encoding(frame[name].dtype) for name in frame}
+    encodings = {name: encoding for name, encoding in found.items() if encoding}
+    others = [name for name in found if name not in encodings]
     with atomic_write(path) as part:
-        frame.to_parquet(part, index=False)
+        frame.to_parquet(
+            part, index=False, compression="zstd", use_dictionary=others or False, column_encoding=encodings or None
+        )
+
+
+def _encoding(dtype: object) -> str | None:
+    code = dtype.str.lstrip("<>=|") if isinstance(dtype, np.dtype) else ""
+    return next((encoding for start, encoding in ENCODINGS.items() if code.startswith(start)), None)
 
 
 def parse_parquet(path: Path, data: bytes) -> pd.DataFrame:
