@@ -75,16 +75,24 @@ def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Ite
         f"{comparative} than Popularity ({beside['metric']} {beside['model']:.4f} against {beside['popularity']:.4f}, "
         f"{beside['overlap']:.0%} of its first items are the most popular ones)"
     )
-    if is_validated and status.get("loss_change", 0.0) <= -MIN_LOSS_FALL:
+    is_falling = status.get("loss_change", 0.0) <= -MIN_LOSS_FALL
+    if is_validated and is_falling:
         remedy = _remedy(settings)
         yield Caveat("never started", f"{facts}, and its loss was still falling when training ended: {remedy}")
+    elif is_validated and is_similar and _lacks_prior(settings):
+        yield Caveat("never started", f"{facts}, as while a binary loss lowers all scores: {_remedy(settings)}")
     else:
         yield Caveat("no better than Popularity", facts)
 
 
 def _remedy(settings: Json) -> str:
     """Return what lets a training start: a prior where the loss is binary, else more time."""
-    is_binary = (settings.get("loss") or {}).get("class") in ("BCE", "GBCE")
-    if is_binary and not settings.get("prior_start"):
+    if _lacks_prior(settings):
         return "prior_start=True, or more patience, lets it start"
     return "more patience or a larger learning rate lets it start"
+
+
+def _lacks_prior(settings: Json) -> bool:
+    """Return whether a model has a binary loss and does not start from the prior."""
+    is_binary = (settings.get("loss") or {}).get("class") in ("BCE", "GBCE")
+    return is_binary and not settings.get("prior_start")

@@ -78,7 +78,11 @@ class ModelFolder:
         if not os.path.lexists(path):
             return {"state": "none", "at": ""}
         status = check_json(path, "status", read_sealed_json(path, "status"))
-        return check_json(path, "finished status", status) if status["state"] == "finished" else status
+        if status["state"] == "finished":
+            check_json(path, "finished status", status)
+        elif "before" in status:
+            check_json(path, "finished status", check_json(path, "status", status["before"]))
+        return status
 
     def with_status(self) -> ModelFolder:
         """Return the folder with its status as it is now, for readers that ask for it often."""
@@ -88,9 +92,24 @@ class ModelFolder:
         """Return whether the model's results are complete."""
         return self.status().get("state") == "finished"
 
+    def as_finished(self) -> ModelFolder | None:
+        """Return the folder with the status that it has or had when the model was finished; `None` if it never was.
+
+        Readers of the result verify files against that status. It may be an earlier one: a model that is ranked again,
+        or whose training goes on, keeps it as `before` until it is finished again.
+        """
+        status = self.status()
+        if status["state"] != "finished":
+            status = status.get("before", {})
+        return replace(self, known_status=status) if status else None
+
     def write_status(self, state: str, **details: Any) -> None:
         """Write the model's state (running, interrupted, failed or finished) with details."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        if state != "finished":
+            with contextlib.suppress(InputError):
+                if before := self.as_finished():
+                    details["before"] = before.status()
         write_sealed_json(self.path / "status.json", "status", {"state": state, "at": now, **details})
 
     def remove(self) -> None:
@@ -135,6 +154,10 @@ class ModelFolder:
     def replace_identity(self, identity: Identity) -> None:
         """Write another identity of a finished model, after settings changed on which its results do not depend."""
         self._replace_status(identity=identity.to_json())
+
+    def write_depth(self, depth: int) -> None:
+        """Write how many top items of a user the stored ranking of a finished model has."""
+        self._replace_status(depth=depth)
 
     def _replace_status(self, **changes: Any) -> None:
         write_sealed_json(self.path / "status.json", "status", self.status() | changes)

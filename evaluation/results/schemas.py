@@ -212,6 +212,8 @@ SCHEMAS: Mapping[str, Check] = {
             "peak_memory_gib": number,
             "peak_gpu_memory_gib": or_none(number),
             "devices": list_of(text),
+            "depth": count,
+            "before": fields({}),
         },
     ),
     "finished status": fields({"sha256": mapping(name, digest), "seconds_to_best": number}),

@@ -10,7 +10,7 @@ from typing import Any
 from aprec_like.errors import InputError
 from aprec_like.training.checkpoints import has_checkpoint, without_limits
 from aprec_like.types import Json
-from evaluation.results.identity import SHARED_SETTINGS, learns_validation
+from evaluation.results.identity import NOT_RANKING, SHARED_SETTINGS, learns_validation
 from evaluation.results.store import ModelFolder, RunFolder
 
 
@@ -21,7 +21,7 @@ def check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str
     except InputError as error:
         raise InputError(f"{error}; --fresh trains all models again") from error
     for name in SHARED_SETTINGS:
-        _check_equal(run, name, *(_without_metrics(each.get(name)) for each in (stored, settings)))
+        _check_equal(run, name, *(_of_ranks(each.get(name)) for each in (stored, settings)))
     models = stored_models(stored)
     for name in sorted(kept & set(settings["models"])):
         _check_model(run, name, models[name], settings["models"][name])
@@ -58,10 +58,11 @@ def goes_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
         time_limit: seconds of training.
     """
     try:
-        status = folder.status()
+        finished = folder.as_finished()
     except InputError:
         return False
-    if status["state"] != "finished" or "epochs" not in status:
+    status = finished.status() if finished else {}
+    if "epochs" not in status:
         return False
     max_epochs, patience = _limits(model)
     epochs, reason = status["epochs"], status.get("stopped_by")
@@ -70,6 +71,32 @@ def goes_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
     if reason == "early_stopping":
         return bool(epochs < max_epochs and epochs - status["best_epoch"] < patience)
     return reason == "time_limit" and bool(status.get("seconds_trained", math.inf) < time_limit)
+
+
+def can_go_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
+    """Return whether a finished training would go on with these limits, and has the state to go on from."""
+    return has_checkpoint(folder.checkpoint_path) and goes_on(folder, model, time_limit)
+
+
+def has_other_depth(folder: ModelFolder, model: Json, depth: int, stored_depth: int) -> bool:
+    """Return whether a finished model must be ranked again, because its top items are more or fewer than `depth`.
+
+    Args:
+        folder: results folder of the model.
+        model: settings of the model.
+        depth: number of top items of the recipe.
+        stored_depth: that of recipe.json, for results of earlier versions, whose status.json does not say it.
+
+    Raises:
+        InputError: if the weights of a network are not there.
+    """
+    found = folder.status().get("depth", stored_depth)
+    if found != depth and model.get("class") == "Trained" and not folder.weights_path.is_file():
+        raise InputError(
+            f"{folder.path}: has the best {found} items of every user; for {depth} it must be ranked again, and its "
+            f"weights are not there; put back depth={found}, or train again with --fresh"
+        )
+    return bool(found != depth)
 
 
 def _limits(model: Json) -> tuple[float, float]:
@@ -83,11 +110,11 @@ def stored_models(recipe: Json) -> Json:
     return recipe["models"] | recipe.get("removed_models", {})
 
 
-def _without_metrics(settings: Any) -> Any:
-    """Return settings of an evaluation without its metrics, which follow from the stored ranks; others as they are."""
+def _of_ranks(settings: Any) -> Any:
+    """Return settings of an evaluation without those that need no training; others as they are."""
     if not isinstance(settings, dict):
         return settings
-    return {name: value for name, value in settings.items() if name != "metrics"}
+    return {name: value for name, value in settings.items() if name not in NOT_RANKING}
 
 
 def _check_learned_data(run: RunFolder, name: str, model: Json, old: str, new: str) -> None:

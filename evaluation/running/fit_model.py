@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aprec_like.errors import StoppedError
+from aprec_like.errors import InputError, StoppedError
 from aprec_like.files import remove_folder
 from aprec_like.interactions import Interactions
 from aprec_like.models import CountingModel, Scorer
+from aprec_like.ranking import NetworkScorer
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.fitting import refitting, validated_training
 from aprec_like.settings import describe
@@ -21,8 +22,12 @@ from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints, rem
 from aprec_like.training.state import EpochRecord
 from aprec_like.types import Json
 from evaluation.results.identity import Identity
-from evaluation.results.store import ModelFolder
+from evaluation.results.store import WEIGHTS, ModelFolder
+from evaluation.running.changed_recipe import goes_on
 from evaluation.running.progress import Display
+
+NOT_OF_TRAINING = ("state", "at", "identity", "sha256")
+"""Entries of status.json that are written anew whenever a model is finished."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +76,14 @@ class FittedModel:
     Args:
         scorer: scores the catalogue for any history.
         status: entries of status.json about the training.
-        history: one record per epoch of the training with validation; empty for counting models.
+        history: one record per epoch of the training with validation; empty for counting models, `None` if history.csv
+            is there already.
         seconds_before: seconds of training in earlier processes.
     """
 
     scorer: Scorer
     status: Json
-    history: list[EpochRecord] = field(default_factory=list)
+    history: list[EpochRecord] | None = field(default_factory=list)
     seconds_before: float = 0.0
 
 
@@ -115,6 +121,27 @@ def fit_model(
         scorer, seconds_before = refit.scorer, seconds_before + refit.seconds_before
     run.folder.write_weights(scorer.network.save_weights)
     return FittedModel(scorer, status, outcome.history, seconds_before)
+
+
+def load_fitted(run: ModelRun, split: Split, display: Display) -> FittedModel | None:
+    """Return a network with the weights of its finished training, to be ranked again; `None` if it must be fitted."""
+    finished = run.folder.as_finished()
+    if finished is None or run.identity is None or not isinstance(run.model, Trained):
+        return None
+    if goes_on(finished, describe(run.model), run.time_limit):
+        return None
+    try:
+        finished.check_identity(run.identity)
+        finished.read_history()
+        weights = finished.verified(WEIGHTS)
+    except InputError as error:
+        display.print_line(f"can't be ranked again without a training: {error}")
+        return None
+    network = run.model.build_network(run.model.training_data(split))
+    network.load_weights(weights)
+    display.print_line(f"is ranked again with its stored weights, for the best {run.recipe.evaluation.depth} items")
+    status = {name: value for name, value in finished.status().items() if name not in NOT_OF_TRAINING}
+    return FittedModel(NetworkScorer(network), status, history=None)
 
 
 def _train(

@@ -24,7 +24,7 @@ from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.identity import identify
 from evaluation.results.metric_columns import add_metrics
 from evaluation.results.store import ModelFolder, RunFolder, check_names
-from evaluation.running.changed_recipe import check_unchanged, goes_on, stored_models
+from evaluation.running.changed_recipe import can_go_on, check_unchanged, has_other_depth, stored_models
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
 from evaluation.running.result_tables import summarise
@@ -85,14 +85,17 @@ def prepare(
         time_limit: seconds of training of each model.
 
     Returns:
-        The jobs that are not finished, or go on because a limit of their training has grown.
+        The jobs that are not finished, or go on because a limit of their training has grown; and all finished models
+        that must be ranked again, because the recipe's `depth` has changed.
     """
     refuse_links(run.path)
     settings = describe(recipe) | {"columns": list(recipe.evaluation.columns), "run": run.path.name}
     removed = jobs if is_fresh else []
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
+    ranked_again: list[Job] = []
     if kept:
         stored = check_unchanged(run, settings, data.description, kept)
+        ranked_again = _find_other_depths(run, stored, settings, removed)
         settings["run"] = stored.get("run", run.path.name)  # the folder may have been renamed
         taken_out = {name: model for name, model in stored_models(stored).items() if name in kept - set(recipe.models)}
         if taken_out:
@@ -104,10 +107,11 @@ def prepare(
     _verify_finished(run, settings, data.description, removed)
     pending = [
         (name, seed)
-        for name, seed in jobs
+        for name, seed in dict.fromkeys([*jobs, *ranked_again])
         if is_fresh
         or not _is_finished(run.model(name, seed))
-        or _can_go_on(run.model(name, seed), settings["models"][name], time_limit)
+        or (name, seed) in ranked_again
+        or can_go_on(run.model(name, seed), settings["models"][name], time_limit)
     ]
     names, interactions = [name for name, _ in pending], data.interactions
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
@@ -142,8 +146,23 @@ def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[Job]) -> N
             folder.replace_metrics(summarise(per_user, recipe.evaluation))
 
 
-def _can_go_on(folder: ModelFolder, model: Json, time_limit: float) -> bool:
-    return has_checkpoint(folder.checkpoint_path) and goes_on(folder, model, time_limit)
+def _find_other_depths(run: RunFolder, stored: Json, settings: Json, removed: Sequence[Job]) -> list[Job]:
+    """Return the finished models whose stored rankings have another depth than the recipe, which each folder keeps."""
+    depth, stored_depth = (each["evaluation"]["depth"] for each in (settings, stored))
+    finished = [
+        (name, seed, folder)
+        for name, seed, folder in run.models()
+        if (name, seed) not in removed and _is_readable_and_finished(folder)
+    ]
+    found = [
+        (name, seed)
+        for name, seed, folder in finished
+        if name in settings["models"] and has_other_depth(folder, settings["models"][name], depth, stored_depth)
+    ]
+    for _, _, folder in finished:
+        if depth != stored_depth and "depth" not in folder.status():
+            folder.write_depth(stored_depth)
+    return found
 
 
 def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
@@ -177,7 +196,8 @@ def _is_kept(folder: ModelFolder) -> bool:
         state = folder.status()["state"]
     except InputError:
         state = "damaged"
-    return state == "finished" or (state != "failed" and has_checkpoint(folder.checkpoint_path))
+    is_resumed = state != "failed" and has_checkpoint(folder.checkpoint_path)
+    return state == "finished" or is_resumed or (state != "damaged" and folder.as_finished() is not None)
 
 
 def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:

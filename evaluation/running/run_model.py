@@ -16,13 +16,15 @@ from evaluation.caveats.training import training_caveats
 from evaluation.results.environment import peak_gpu_memory_gib, peak_memory_gib
 from evaluation.results.identity import check_unchanged_data
 from evaluation.running.beside_popularity import compare_with_popularity, loss_change
-from evaluation.running.fit_model import ModelRun, fit_model, remove_states, stop_if_requested
+from evaluation.running.fit_model import ModelRun, fit_model, load_fitted, remove_states, stop_if_requested
 from evaluation.running.progress import Display, format_duration
 from evaluation.running.result_tables import summarise, tabulate_history, tabulate_top_items, tabulate_users
 
 
 def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] = lambda: False) -> None:
     """Load, split, train, rank, measure, store; resumes a run that was stopped or killed.
+
+    A model that is finished already is not trained again: it is ranked with its stored weights.
 
     Raises `StoppedError` soon after `is_stopping` returns True.
     """
@@ -32,21 +34,23 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     split = run.recipe.split.split(interactions)
     if run.identity:
         check_unchanged_data(interactions.digest(), split.digest(), run.identity)
-    fitted = fit_model(run, interactions, split, display, is_stopping)
+    fitted = load_fitted(run, split, display) or fit_model(run, interactions, split, display, is_stopping)
     rankings = _rank(fitted.scorer, split, evaluation, display, is_stopping)
     per_user = tabulate_users(rankings, split, evaluation)
-    folder.write_history(tabulate_history(fitted.history))
+    if fitted.history is not None:
+        folder.write_history(tabulate_history(fitted.history))
     folder.write_per_user(per_user)
     folder.write_top_items(tabulate_top_items(rankings, split))
     folder.write_metrics(summarise(per_user, evaluation))
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
     memory = {"peak_memory_gib": peak_memory_gib(), "peak_gpu_memory_gib": peak_gpu_memory_gib()}
-    status = fitted.status | memory | {"seconds_total": seconds, "devices": devices}
+    status = memory | {"seconds_total": seconds, "devices": devices} | fitted.status | {"depth": evaluation.depth}
     if isinstance(run.model, Trained):
         counted = counted_interactions(split, run.recipe.fit_on)
         beside = compare_with_popularity(rankings, counted, split.test, exclude_seen=evaluation.exclude_seen)
-        status |= {"beside_popularity": beside, "loss_change": loss_change(fitted.history)}
+        status |= {"beside_popularity": beside}
+        status |= {"loss_change": loss_change(fitted.history)} if fitted.history is not None else {}
     folder.finish(identity=run.identity, **status)
     remove_states(folder, is_last_kept=bool(status.get("is_checkpoint_kept")))
     display.print_line(f"finished in {format_duration(seconds)}")

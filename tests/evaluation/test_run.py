@@ -9,6 +9,8 @@ import pytest
 
 from aprec_like.files import sha256_of
 from evaluation import compare, run
+from evaluation.results.files import write_sealed_json
+from evaluation.results.store import RunFolder
 
 RECIPE = """
 from aprec_like.candidates import UniformCandidates
@@ -56,6 +58,9 @@ class Workspace:
     @property
     def results(self) -> Path:
         return self.folder / "results" / "circle_recipe"
+
+    def contents(self) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in self.results.rglob("*") if path.is_file()}
 
     def per_user(self, model: str, seed: int = 1) -> pd.DataFrame:
         return pd.read_parquet(self.results / model / f"seed_{seed}" / "per_user.parquet")
@@ -147,6 +152,41 @@ def test_a_training_goes_on_with_larger_limits_to_the_same_bytes(workspace):
     workspace.write(longer.replace("max_epochs=4", "max_epochs=6"))
     assert workspace.run("--only", "SASRec") == 2
     assert "its checkpoint was not kept (--keep-checkpoints keeps it)" in workspace.err
+
+
+def test_another_depth_is_ranked_from_the_stored_weights_to_the_bytes_of_a_fresh_run(workspace):
+    """The best 12 items instead of 5; neither an interruption before the ranking nor `--only` trains again."""
+    short = RECIPE.replace("max_epochs=8", "max_epochs=2")
+    workspace.write(short)
+    assert workspace.run() == 0
+    folder = RunFolder(workspace.results).model("SASRec", 1)
+    seconds = folder.status()["seconds_to_best"]
+    workspace.write(short.replace("depth=5", "depth=12"))
+    folder.weights_path.rename(workspace.folder / "weights")
+    before = workspace.contents()
+    assert workspace.run() == 2
+    assert "best 5 items of every user; for 12 it must be ranked again, and its weights are not" in workspace.err
+    assert workspace.contents() == before
+
+    (workspace.folder / "weights").rename(folder.weights_path)
+    folder.write_status("interrupted", reason="stopped by the user")
+    assert workspace.run("--only", "Popularity") == 0  # SASRec is not finished, and not asked for
+    assert workspace.run() == 0
+    assert "SASRec: is ranked again with its stored weights, for the best 12 items" in workspace.err
+    assert "epoch 1, step" not in workspace.err and folder.status()["seconds_to_best"] == seconds
+    names = ("metrics.json", "per_user.parquet", "top_items.parquet")
+    files = [f"{model}/seed_1/{name}" for model in ("SASRec", "Popularity") for name in names]
+    files += ["SASRec/seed_1/checkpoint/best.weights.h5"]
+    ranked_again = {name: (workspace.results / name).read_bytes() for name in files}
+    assert workspace.run("--fresh") == 0
+    assert {name: (workspace.results / name).read_bytes() for name in files} == ranked_again
+
+    # Results of earlier versions do not say their depth; `--only` ranks the others again too.
+    status = folder.status()
+    write_sealed_json(folder.path / "status.json", "status", {key: status[key] for key in status if key != "depth"})
+    workspace.write(short.replace("depth=5", "depth=3"))
+    assert workspace.run("--only", "Popularity") == 0
+    assert "SASRec: is ranked again" in workspace.err and folder.read_top_items()["position"].max() == 3
 
 
 def test_a_failing_model_does_not_affect_the_others(workspace):

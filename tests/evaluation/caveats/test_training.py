@@ -37,17 +37,23 @@ def marks(settings, *statuses):
         (status_beside(0.0800, 0.0646, 0.6), ["never started"]),
         (status_beside(0.0800, 0.0646, 0.2), []),
         (status_beside(0.1348, 0.0646, 0.6), []),
-        (status_beside(0.0697, 0.0646, 0.9, loss_change=-0.001), ["no better than Popularity"]),
+        (status_beside(0.0044, 0.0038, 0.76, loss_change=-0.006), ["never started"]),
+        (status_beside(0.0697, 0.0646, 0.2, loss_change=-0.001), ["no better than Popularity"]),
         (status_beside(0.0206, 0.0268, 0.1, best_validation=None, stopped_by="max_epochs"),
          ["no better than Popularity"]),
         (CONVERGED, []),
         ({"seconds_to_best": 0.1}, []),
     ],
     ids=["as Popularity", "worse than Popularity", "better, but much the same lists", "better, with other lists",
-         "started", "converged", "trained without validation", "of an earlier version", "a counting model"],
+         "started", "Popularity's lists of Beauty", "converged", "trained without validation", "of an earlier version", "a counting model"],
 )  # fmt: skip
 def test_a_training_that_never_started_is_recognised(status, expected):
     assert marks(FROM_ZERO, status) == expected
+
+
+@pytest.mark.parametrize("settings", [FROM_PRIOR, SOFTMAX], ids=["gBCE from the prior", "softmax"])
+def test_a_training_that_no_prior_holds_back_is_no_better_than_popularity_once_its_loss_rests(settings):
+    assert marks(settings, status_beside(0.0044, 0.0038, 0.76, loss_change=-0.006)) == ["no better than Popularity"]
 
 
 @pytest.mark.parametrize(
