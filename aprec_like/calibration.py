@@ -157,7 +157,7 @@ class SampledSoftmaxProbability(Probability):
 
     @override
     def __call__(self, scores: Array, logsumexps: Array) -> Array:
-        return self._from_softmax(SoftmaxProbability()(scores, logsumexps))
+        return self.from_softmax(SoftmaxProbability()(scores, logsumexps))
 
     @override
     def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
@@ -165,9 +165,10 @@ class SampledSoftmaxProbability(Probability):
         softmax = SoftmaxProbability()(scores, logsumexps)
         num_others = np.maximum(self.num_items - np.sum(~np.isnan(softmax), axis=1), 1)
         rest = np.maximum(1 - np.nansum(softmax, axis=1), 0)
-        return np.nansum(self._from_softmax(softmax), axis=1) + num_others * self._from_softmax(rest / num_others)
+        return np.nansum(self.from_softmax(softmax), axis=1) + num_others * self.from_softmax(rest / num_others)
 
-    def _from_softmax(self, softmax: Array) -> Array:
+    def from_softmax(self, softmax: Array) -> Array:
+        """Return the probabilities from those of the softmax over the catalogue, arrays or tensors."""
         num_sampled_from = self.num_items - 1 if self.excludes_positive else self.num_items
         weight = ((self.num_items - 1) if self.is_corrected else self.num_negatives) / num_sampled_from
         return softmax / (softmax + weight * ((1 - softmax) if self.excludes_positive else 1.0))

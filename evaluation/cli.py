@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Callable
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from evaluation.printable import PrintableStream, printable
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
@@ -54,6 +55,15 @@ def _run(main: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Import a module of an optional dependency; raises `InputError` that names the extra if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise InputError(f"this needs {package}: pip install 'aprec_like[{extra}]' ({first_line(error)})") from error
 
 
 def import_tensorflow() -> None:

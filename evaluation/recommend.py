@@ -45,7 +45,7 @@ def main() -> int:
     """Print the recommendations that the command line asks for; returns the exit code."""
     arguments = parse_arguments()
     import_tensorflow()
-    from evaluation.recommendations import RecommendOptions, print_recommendations
+    from evaluation.inference.recommendations import RecommendOptions, print_recommendations
 
     return print_recommendations(RecommendOptions(**vars(arguments)))
 

@@ -30,10 +30,11 @@ LEVELS = (
     ("evaluation/analysis",),
     ("evaluation/figures",),
     ("evaluation/page",),
+    ("evaluation/inference",),
     ("evaluation/running", "evaluation/benchmarking"),
     (
         "evaluation: benchmark compare data datasheet parity parity_vectors published_datasets",
-        "evaluation: recommend recommendations report run",
+        "evaluation: export recommend report run",
     ),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""
@@ -113,7 +114,7 @@ def test_no_file_holds_two_rooms_worth_of_code():
     assert {path: length for path, length in lengths.items() if length > MAX_LINES_PER_FILE} == {}
 
 
-COMMANDS = ["benchmark", "compare", "data", "parity", "recommend", "report", "run"]
+COMMANDS = ["benchmark", "compare", "data", "export", "parity", "recommend", "report", "run"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,9 +12,11 @@ from typing_extensions import override
 
 from aprec_like.batches import Examples
 from aprec_like.batches.layouts import Batch, PackedBucket, Packing
+from aprec_like.errors import InputError
 from aprec_like.gathers import gather_distinct, gather_rows
 from aprec_like.interactions import Histories, Interactions
-from aprec_like.types import Array, Tensor
+from aprec_like.settings import dataclasses_in, describe, restore
+from aprec_like.types import Array, Json, Tensor
 
 
 class Scorer(ABC):
@@ -48,7 +51,11 @@ class CountingModel(ABC):
 class Network(keras.Model):
     """A network whose logit of an item is the dot product of a state and the item's row in a table."""
 
+    settings: Any
+    """The architecture, a `NeuralModel`."""
+
     num_items: int
+    num_users: int = 0
 
     logit_bias: Tensor | None = None
     """Trainable bias added to all logits; `None` in a network built without one. Rankings do not change."""
@@ -58,6 +65,26 @@ class Network(keras.Model):
         if value is not None:
             initializer = keras.initializers.Constant(value)
             self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
+
+    @override
+    def get_config(self) -> Json:
+        """Return what a new network is built from, for `save` and `keras.saving.load_model`."""
+        bias = None if self.logit_bias is None else 0.0
+        settings = describe(self.settings)
+        return {"settings": settings, "num_items": self.num_items, "num_users": self.num_users, "logit_bias": bias}
+
+    @classmethod
+    @override
+    def from_config(cls, config: Json) -> Network:
+        """Build a network with new weights from the values of `get_config`."""
+        from aprec_like import models  # after all its modules
+
+        sizes = {name: config[name] for name in ("num_items", "num_users", "logit_bias")}
+        return restore(config["settings"], dataclasses_in(models)).build(**sizes)
+
+    @override
+    def get_build_config(self) -> None:
+        """Return nothing: `from_config` returns networks that are built."""
 
     @abstractmethod
     def call(self, items: Tensor, dropout_seed: Tensor | None = None, *, packing: Packing | None = None) -> Tensor:
@@ -101,6 +128,16 @@ class Network(keras.Model):
     @abstractmethod
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) projected state from which the next item of each history is predicted."""
+
+    def next_item_states(self, items: Tensor) -> Tensor:
+        """(users, dim) the states of `last_states` for histories in a tensor, by TensorFlow operations only.
+
+        Exported models compute it. The default raises `InputError`: the network cannot be exported.
+
+        Args:
+            items: (users, length of at least 1) int32 items, padded on the left with PADDING, of any length.
+        """
+        raise InputError(f"{type(self).__name__} cannot be exported: it has no next_item_states")
 
     @property
     @abstractmethod

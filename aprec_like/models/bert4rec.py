@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
@@ -121,6 +120,7 @@ class BERT4Rec(TransformerModel):
         return self.examples().max_masked
 
 
+@keras.saving.register_keras_serializable("aprec_like")
 class BERT4RecNetwork(Network):
     """The network of `BERT4Rec`. Item i has row i of the item table, also the output table; padding and mask follow."""
 
@@ -188,13 +188,18 @@ class BERT4RecNetwork(Network):
 
     @override
     def last_states(self, histories: Histories) -> Tensor:
-        max_items = self.settings.max_length - 1
-        length = max_items if self.settings.is_padding_attended else padded_length(histories, max_items)
-        items = histories.last(length)
-        return self._last_states(np.pad(items, ((0, 0), (0, 1)), constant_values=MASK))
+        return self._last_states(histories.last(padded_length(histories, self.settings.max_length - 1)))
+
+    @override
+    def next_item_states(self, items: Tensor) -> Tensor:
+        return self._last_states(items[:, 1 - self.settings.max_length :])
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:
+        """States of a mask after at most max_length - 1 items; padding up to that length if it is attended to."""
+        missing = self.settings.max_length - 1 - tf.shape(items)[1] if self.settings.is_padding_attended else 0
+        items = tf.pad(items, [[0, 0], [missing, 0]], constant_values=PADDING)
+        items = tf.pad(items, [[0, 0], [0, 1]], constant_values=MASK)
         return self.project(tf.cast(self(items, is_last_only=True)[:, 0], tf.float32))
 
     @property

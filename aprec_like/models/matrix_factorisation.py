@@ -75,6 +75,7 @@ class MatrixFactorisation(NeuralModel):
         return 1
 
 
+@keras.saving.register_keras_serializable("aprec_like")
 class MatrixFactorisationNetwork(Network):
     """The network of `MatrixFactorisation`.
 
@@ -84,7 +85,7 @@ class MatrixFactorisationNetwork(Network):
     def __init__(self, settings: MatrixFactorisation, num_items: int, num_users: int, logit_bias: float | None) -> None:
         super().__init__(name="matrix_factorisation")
         self._add_logit_bias(logit_bias)
-        self.num_items, self.num_users = num_items, num_users
+        self.settings, self.num_items, self.num_users = settings, num_items, num_users
         limit = 0.5 / settings.embedding_dim
 
         def table(rows: int, columns: int, initializer: Any, name: str) -> Any:

@@ -106,6 +106,7 @@ class SASRec(TransformerModel):
         return self.max_length
 
 
+@keras.saving.register_keras_serializable("aprec_like")
 class SASRecNetwork(Network):
     """The network of `SASRec`. Item i has row i of a table; padding has row num_items, whose value never matters."""
 
@@ -163,6 +164,10 @@ class SASRecNetwork(Network):
     @override
     def last_states(self, histories: Histories) -> Tensor:
         return self._last_states(histories.last(padded_length(histories, self.settings.max_length)))
+
+    @override
+    def next_item_states(self, items: Tensor) -> Tensor:
+        return self._last_states(items[:, -self.settings.max_length :])
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def _last_states(self, items: Tensor) -> Tensor:

@@ -110,6 +110,23 @@ def test_weights_survive_saving(model, data, tmp_path):
     np.testing.assert_array_equal(scorer.score(histories), other.score(histories))
 
 
+@by_name(NETWORKS)
+def test_a_network_survives_saving_as_a_keras_model(model, data, tmp_path):
+    scorer = NetworkScorer(model.build(NUM_ITEMS, num_users=30, logit_bias=-1.5))
+    scorer.network.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    histories = data.histories(np.arange(5))
+    np.testing.assert_array_equal(scorer.score(histories), NetworkScorer(loaded).score(histories))
+
+
+@by_name(SEQUENCE_NETWORKS)
+def test_a_padded_tensor_has_the_states_of_its_histories(model, data):
+    network, histories = random_scorer(model).network, data.histories(np.arange(7))
+    expected = network.last_states(histories)
+    for length in (histories.lengths.max(), 30):
+        np.testing.assert_allclose(network.next_item_states(histories.last(length)), expected, atol=1e-5)
+
+
 @by_name(SEQUENCE_NETWORKS)
 def test_more_room_for_padding_changes_a_score_only_where_padding_is_attended(model, data):
     """The same weights in a network with a longer window; its last positions are those of the shorter one."""

@@ -60,10 +60,11 @@ def print_recommendations(options: RecommendOptions) -> int:
     seed = find_finished_model(run, options.model, options.seed)
     scorer = load_scorer(run, options.model, seed, options.data or default_data_dir())
     excluded = history if settings["evaluation"]["exclude_seen"] else history[:0]
-    items, scores, logsumexp = top_items(scorer, history, excluded, options.k)
-    to_probability = _find_probability(settings["models"][options.model], len(catalogue))
-    probabilities = None if to_probability is None else to_probability(scores[None], np.array([logsumexp]))[0]
-    recommended = describe_items(catalogue, items, scores, probabilities)
+    scores = score_catalogue(scorer, history)
+    items = top_items(scores, excluded, options.k)
+    to_probability = known_probability(settings["models"][options.model], len(catalogue))
+    probabilities = None if to_probability is None else predict(to_probability, scores, items)
+    recommended = describe_items(catalogue, items, scores[items], probabilities)
     known = describe_items(catalogue, history)
     if options.json:
         answer: Json = {"run": run.path.name, "model": options.model, "seed": seed}
@@ -74,7 +75,13 @@ def print_recommendations(options: RecommendOptions) -> int:
     return DONE
 
 
-def _find_probability(settings: Json, num_items: int) -> Probability | None:
+def predict(probability: Probability, scores: Array, items: Array) -> Array:
+    """Return the predicted probabilities of some items from the (num_items,) scores of all."""
+    return probability(scores[None, items], np.array([np.logaddexp.reduce(scores)]))[0]
+
+
+def known_probability(settings: Json, num_items: int) -> Probability | None:
+    """Return how scores of a model become probabilities; `None`, with a line on standard error, if that is unknown."""
     try:
         return find_probability(settings, num_items)
     except InputError as error:
@@ -124,16 +131,20 @@ def _label(item: Json) -> str:
     return f"{item['item']} {item['title']}" if "title" in item else str(item["item"])
 
 
-def top_items(scorer: Scorer, history: Array, excluded: Array, k: int) -> tuple[Array, Array, float]:
-    """Return the top k items after a history, their scores, and the logsumexp of all scores of the catalogue."""
+def score_catalogue(scorer: Scorer, history: Array) -> Array:
+    """Return the (num_items,) float64 scores of all items after a history; raises `InputError` if one is not finite."""
     scores = np.asarray(scorer.score(Histories(history, np.array([0, len(history)]))), np.float64)[0]
     if not np.isfinite(scores).all():
         raise InputError("the model's scores for this history are not finite")
+    return scores
+
+
+def top_items(scores: Array, excluded: Array, k: int) -> Array:
+    """Return the k items with the highest scores but those excluded, best first; ties go to the smaller number."""
     ranked = scores.copy()
     ranked[excluded] = -np.inf
     best = np.argsort(-ranked, kind="stable")[:k]
-    best = best[np.isfinite(ranked[best])]
-    return best, scores[best], float(np.logaddexp.reduce(scores))
+    return best[np.isfinite(ranked[best])]
 
 
 def describe_items(

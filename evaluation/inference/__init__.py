@@ -1,0 +1,1 @@
+"""Finished models at work: recommendations for new histories, and exported models."""
