@@ -27,6 +27,13 @@ def has_gpu() -> bool:
     return _is_gpu_pretended or bool(tf.config.get_visible_devices("GPU"))
 
 
+def visible_gpus() -> list[str]:
+    """Return the GPUs that TensorFlow can use, each as the value of CUDA_VISIBLE_DEVICES that selects it alone."""
+    num_gpus = len(tf.config.list_physical_devices("GPU"))
+    chosen = [gpu.strip() for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
+    return chosen[:num_gpus] if chosen else [str(number) for number in range(num_gpus)]
+
+
 @contextmanager
 def pretend_gpu() -> Iterator[None]:
     """Make and trace everything within as for a GPU, on any machine: for tests, audits and forecasts."""

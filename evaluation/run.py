@@ -58,7 +58,18 @@ def parse_arguments() -> argparse.Namespace:
         action="store_true",
         help="keep the last state of every training, to go on with more patience; always kept where a limit ended it",
     )
+    parser.add_argument(
+        "--jobs",
+        default="1",
+        metavar="N|auto",
+        help="models to train at once, with the same results as one after another (auto: one per GPU, or as many as "
+        "cores and memory allow)",
+    )
     arguments = parser.parse_args()
+    if arguments.jobs != "auto":
+        if not arguments.jobs.isdecimal() or int(arguments.jobs) < 1:
+            parser.error("--jobs must be a number of at least 1, or auto")
+        arguments.jobs = int(arguments.jobs)
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
     seeds = arguments.seeds or []

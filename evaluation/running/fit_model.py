@@ -43,6 +43,8 @@ class ModelRun:
         time_limit: seconds of training, over all restarts.
         identity: what the results must be of; other data are refused. `None` for results without an identity.
         keep_checkpoint: keep the last state of the training, even if no limit ended it.
+        title: name in messages; `None` for the name of the model.
+        is_display_shared: whether another process shows the progress.
     """
 
     recipe: Recipe
@@ -53,6 +55,8 @@ class ModelRun:
     time_limit: float = math.inf
     identity: Identity | None = None
     keep_checkpoint: bool = False
+    title: str | None = None
+    is_display_shared: bool = False
 
     @property
     def model(self) -> Trained | CountingModel:
@@ -61,12 +65,19 @@ class ModelRun:
 
     def make_display(self) -> Display:
         """Return a progress display for this model."""
-        title = self.name if len(self.recipe.seeds) == 1 else f"{self.name}, seed {self.seed}"
-        if not isinstance(self.model, Trained):
-            return Display(title, self.folder.log_path, "", 1, self.time_limit)
-        training = self.model.training
-        metric = str(training.early_stopping.metric) if training.early_stopping else ""
-        return Display(title, self.folder.log_path, metric, training.max_epochs, self.time_limit)
+        metric, max_epochs = "", 1
+        if isinstance(self.model, Trained):
+            training = self.model.training
+            metric = str(training.early_stopping.metric) if training.early_stopping else ""
+            max_epochs = training.max_epochs
+        return Display(
+            self.title or self.name,
+            self.folder.log_path,
+            metric,
+            max_epochs,
+            self.time_limit,
+            is_shared=self.is_display_shared,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from evaluation.running.result_tables import summarise
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
 
-Job = tuple[str, int]
+ModelAndSeed = tuple[str, int]
 """A model's name and a training seed."""
 
 
@@ -68,11 +68,11 @@ def prepare(
     recipe: Recipe,
     source: bytes,
     data: RunData,
-    jobs: Sequence[Job],
+    jobs: Sequence[ModelAndSeed],
     *,
     is_fresh: bool,
     time_limit: float = math.inf,
-) -> list[Job]:
+) -> list[ModelAndSeed]:
     """Check that a run fits its results folder, the disk and memory; then write the files of the run.
 
     Args:
@@ -130,7 +130,9 @@ def prepare(
     return pending
 
 
-def _update_identities(run: RunFolder, stored: Json, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
+def _update_identities(
+    run: RunFolder, stored: Json, settings: Json, dataset: Json, removed: Sequence[ModelAndSeed]
+) -> None:
     """Write the new settings' digest to finished models whose training had smaller limits."""
     for name, seed, folder in run.models():
         has_grown = name in settings["models"] and stored_models(stored).get(name) != settings["models"][name]
@@ -138,7 +140,7 @@ def _update_identities(run: RunFolder, stored: Json, settings: Json, dataset: Js
             folder.replace_identity(identify(settings, dataset, name, seed))
 
 
-def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[Job]) -> None:
+def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[ModelAndSeed]) -> None:
     """Compute the recipe's metrics of finished models from their stored ranks."""
     for name, seed, folder in run.models():
         if name in recipe.models and (name, seed) not in removed and _is_readable_and_finished(folder):
@@ -165,7 +167,7 @@ def _find_other_depths(run: RunFolder, stored: Json, settings: Json, removed: Se
     return found
 
 
-def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[Job]) -> None:
+def _verify_finished(run: RunFolder, settings: Json, dataset: Json, removed: Sequence[ModelAndSeed]) -> None:
     """Check that the finished models that stay are those that their folders say, with all their files."""
     for name, seed, folder in run.models():
         if (name, seed) not in removed and name in settings["models"] and _is_readable_and_finished(folder):

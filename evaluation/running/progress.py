@@ -1,4 +1,4 @@
-"""Progress display of a model: a live line in a terminal, plain lines elsewhere, and a log file."""
+"""Progress of a model: a live line in a terminal, plain lines elsewhere, or a file for another process; a log file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from aprec_like.files import open_without_links, storage_errors
+from aprec_like.errors import InputError
+from aprec_like.files import open_without_links, read_regular, storage_errors
 from aprec_like.training.state import EpochRecord, Progress
 from evaluation.printable import printable, unfiltered
+from evaluation.results.files import write_text
 
 SECONDS_BETWEEN_LINES = 10
+SECONDS_BETWEEN_FILES = 2
+PROGRESS_NAME = "progress.txt"
+"""File in a model's folder with its latest progress, while it runs beside others."""
 
 
 class Display:
@@ -28,11 +33,15 @@ class Display:
         metric: name of the validation metric.
         max_epochs: maximum number of epochs.
         time_limit: seconds of training, or infinity.
+        is_shared: whether another process shows the progress, which it reads from a file beside the log.
     """
 
-    def __init__(self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float) -> None:
+    def __init__(
+        self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float, *, is_shared: bool = False
+    ) -> None:
         self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
         self.log = Log(log_path)
+        self.progress_path = log_path.with_name(PROGRESS_NAME) if is_shared else None
         console = Console(file=unfiltered(sys.stderr))
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
         self.last_line_at = 0.0
@@ -46,6 +55,8 @@ class Display:
     def __exit__(self, *error: object) -> None:
         if self.live:
             self.live.stop()
+        if self.progress_path:
+            self.progress_path.unlink(missing_ok=True)
         self.log.close()
 
     def print_line(self, text: str) -> None:
@@ -81,8 +92,13 @@ class Display:
         self._update(f"ranking, {done:,} of {total:,} users")
 
     def _update(self, text: str) -> None:
-        """Replace the live line; without a terminal, print a line unless the last one is recent."""
+        """Replace the live line or the file; without a terminal, print a line unless the last one is recent."""
         line = printable(f"{self.title}: {text}")
+        if self.progress_path:
+            if time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_FILES:
+                self.last_line_at = time.monotonic()
+                write_text(self.progress_path, text)
+            return
         if self.live:
             self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
         elif time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_LINES:
@@ -103,6 +119,14 @@ class Display:
         if math.isinf(left):
             return "time left not known yet"
         return f"at most {format_duration(max(0.0, left))} left"
+
+
+def read_progress(folder: Path) -> str:
+    """Return the latest progress of a model whose display is shared; empty if there is none."""
+    try:
+        return read_regular(folder / PROGRESS_NAME).decode(errors="replace")
+    except InputError:
+        return ""
 
 
 class Log:

@@ -48,6 +48,8 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
         options.time_limit,
         identity,
         options.keep_checkpoints,
+        options.title,
+        options.is_display_shared,
     )
     return _run_and_record(run, stop)
 

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aprec_like.datasets import Sizes
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.devices import device_line
 from aprec_like.errors import InputError
-from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
-from aprec_like.recipe import Recipe, Trained, load_recipe
-from evaluation.analysis.comparison import compare_models
-from evaluation.analysis.main_table import main_table
-from evaluation.analysis.unrounded import table_files
-from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT, Interrupted
-from evaluation.results.load import load_runs
+from aprec_like.recipe import Recipe, load_recipe
+from evaluation.cli import DONE, INTERRUPTED, WRONG_INPUT, Interrupted
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
 from evaluation.running.fit_model import remove_states
+from evaluation.running.jobs.local_slots import NumJobs
 from evaluation.running.lock import RunLock
-from evaluation.running.plan import describe_plan, memory_savers
-from evaluation.running.preflight import Job, load_data, prepare
-from evaluation.running.signals import raise_when_terminated, run_process
+from evaluation.running.plan import describe_plan
+from evaluation.running.preflight import ModelAndSeed, load_data, prepare
+from evaluation.running.run_models import run_models, write_tables
+from evaluation.running.signals import raise_when_terminated
 from evaluation.running.smoke import shrink
-from evaluation.running.worker import WorkerOptions, worker_command, worker_environment
-from evaluation.table import as_text
+from evaluation.running.worker import WorkerOptions
 
 KEPT = "stopped; finished models and progress are kept; the same command (without --fresh) resumes"
-OUT_OF_MEMORY = {-9: "killed by signal 9", -6: "aborted"}
-"""Exit codes of processes that ran out of memory."""
-ILLEGAL_INSTRUCTION = -4
-"""Exit code of a process whose processor announces instructions that it can't run, as some virtual machines do."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +43,7 @@ class RunOptions:
         dry_run: whether to print the plan and train nothing.
         fresh: whether to train again what is finished or started.
         keep_checkpoints: whether to keep the last state of every training.
+        jobs: number of models to train at once, or `auto`.
     """
 
     recipe: Path
@@ -64,6 +56,7 @@ class RunOptions:
     dry_run: bool
     fresh: bool
     keep_checkpoints: bool = False
+    jobs: NumJobs = 1
 
     @property
     def data_dir(self) -> Path:
@@ -98,16 +91,17 @@ def run_recipe(options: RunOptions) -> int:
             is_fresh=options.fresh,
             time_limit=options.time_limit * 60,
         )
+        sizes = Sizes(data.interactions.num_users, data.interactions.num_items, data.interactions.num_interactions)
         del data  # the workers need the memory
         for name, seed in jobs:
             if (name, seed) not in pending:
                 _report_finished(name, seed, run.model(name, seed))
         try:
-            code = _run_jobs(run, recipe, pending, options, lock)
+            code = run_models(run, recipe, _workers(options, pending), sizes, options.jobs, lock)
         except (KeyboardInterrupt, Interrupted) as request:
             raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
         if code != WRONG_INPUT:
-            _write_tables(run, is_printed=True)
+            write_tables(run, is_printed=True)
     return code
 
 
@@ -118,7 +112,7 @@ def select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
     return [name for name in recipe.models if only is None or name in only]
 
 
-def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[Job]:
+def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[ModelAndSeed]:
     """Return every model with every seed; counting models, which do not depend on the seed, with the first only."""
     return [
         (name, seed)
@@ -135,56 +129,20 @@ def _report_finished(name: str, seed: int, folder: ModelFolder) -> None:
     print(f"{name}, seed {seed}: finished on {status['at'][:10]}; --fresh trains again", file=sys.stderr)
 
 
-def _run_jobs(run: RunFolder, recipe: Recipe, jobs: list[Job], options: RunOptions, lock: RunLock) -> int:
-    """Run one worker after another, one per model and seed; returns the exit code."""
-    codes = [DONE]
-    for name, seed in jobs:
-        seconds = options.time_limit * 60
-        worker = WorkerOptions(
-            options.recipe, name, seed, options.data_dir, run.path, seconds, options.smoke, options.keep_checkpoints
+def _workers(options: RunOptions, pending: Sequence[ModelAndSeed]) -> list[WorkerOptions]:
+    """Return the options of one worker per model and seed; seeds are in the titles where there are several."""
+    has_one_seed = len({seed for _, seed in pending}) == 1
+    return [
+        WorkerOptions(
+            options.recipe,
+            name,
+            seed,
+            options.data_dir,
+            options.run_folder.path,
+            options.time_limit * 60,
+            options.smoke,
+            options.keep_checkpoints,
+            title=name if has_one_seed else f"{name}, seed {seed}",
         )
-        code = run_process(worker_command(worker), worker_environment(os.environ), lock.descriptors)
-        if code in (INTERRUPTED, TERMINATED):
-            raise Interrupted(code)
-        if code == WRONG_INPUT:  # printed by the worker; files that it can't read or write, others can't either
-            return WRONG_INPUT
-        if code != DONE:
-            codes.append(FAILED)
-            folder = run.model(name, seed)
-            if code != FAILED or not _is_marked_failed(folder):
-                folder.write_status("failed", reason=exit_reason(code, recipe.models[name]))
-        try:
-            _write_tables(run)
-        except StorageError:
-            raise
-        except InputError:
-            pass  # damaged files of another model, reported when the final tables are written
-    return max(codes)
-
-
-def _is_marked_failed(folder: ModelFolder) -> bool:
-    with contextlib.suppress(InputError):
-        return folder.status()["state"] == "failed"
-    return False
-
-
-def exit_reason(code: int, model: Trained | CountingModel) -> str:
-    """Return why a worker ended without writing the reason itself."""
-    if code in OUT_OF_MEMORY:
-        return f"{OUT_OF_MEMORY[code]}, as when memory runs out; to save memory: {memory_savers(model)}"
-    if code == ILLEGAL_INSTRUCTION:
-        return (
-            "killed by signal 4: the processor can't run an instruction that it announces; try again with the "
-            "environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
-        )
-    return f"killed by signal {-code}" if code < 0 else f"its process ended with code {code}"
-
-
-def _write_tables(run: RunFolder, is_printed: bool = False) -> None:
-    comparison = compare_models(load_runs([run]))
-    run.write_tables(table_files(comparison))
-    if is_printed:
-        print(as_text(main_table(comparison)), end="")
-        print(f"tables and per-user values: {run.path}", file=sys.stderr)
-        if not comparison.training_std and any(row.origin == "trained" for row in comparison.rows):
-            print("one training of each model; --seeds 1 2 3 adds two, for a table about methods", file=sys.stderr)
+        for name, seed in pending
+    ]

@@ -31,6 +31,8 @@ class WorkerOptions:
         time_limit: seconds of training, over all restarts; infinity for no limit.
         smoke: whether to shrink the recipe to seconds.
         keep_checkpoints: whether to keep the last state of every training.
+        title: name in messages; `None` for the name of the model.
+        is_display_shared: whether another process shows the progress.
     """
 
     recipe: Path
@@ -41,6 +43,8 @@ class WorkerOptions:
     time_limit: float
     smoke: bool
     keep_checkpoints: bool = False
+    title: str | None = None
+    is_display_shared: bool = False
 
     def to_json(self) -> str:
         """Return the options as a JSON object."""
@@ -56,17 +60,6 @@ class WorkerOptions:
 def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of a worker; variables that are already set take precedence."""
     return ALLOCATOR | dict(environment)
-
-
-def worker_command(options: WorkerOptions) -> list[str]:
-    """Return the command that starts a worker; after `python -P` it does not look into the current folder either."""
-    return [
-        sys.executable,
-        *(["-P"] if sys.flags.safe_path else []),
-        "-m",
-        "evaluation.running.worker",
-        options.to_json(),
-    ]
 
 
 def main() -> int:

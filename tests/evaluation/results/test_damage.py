@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.running import run_recipe
+from evaluation.running.jobs import one_by_one
 from evaluation.running.lock import RunLock
 from tests.conftest import circle_sequences, write_pairs
 from tests.evaluation.results.workspace import RECIPE, Workspace
@@ -117,7 +117,7 @@ def test_a_recipe_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatch, 
     source = recipe.read_text()
     table = (whole.results / "significance.csv").read_text()
     shutil.rmtree(whole.results)
-    run_here = run_recipe.run_process
+    run_here = one_by_one.run_process
 
     def change_after_first(*arguments):
         code = run_here(*arguments)
@@ -125,7 +125,7 @@ def test_a_recipe_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatch, 
         return code
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_recipe, "run_process", change_after_first)
+        patch.setattr(one_by_one, "run_process", change_after_first)
         assert_refused(whole, whole.run(), f"damage.py: was changed during the run ({changed})")
     assert [path.parent.parent.name for path in whole.results.rglob("metrics.json")] == ["Popularity"]
     recipe.write_text(source)
@@ -137,7 +137,7 @@ def test_a_data_file_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatc
     data = whole.folder / "circle.txt"
     lines = data.read_text()
     shutil.rmtree(whole.results)
-    run_here = run_recipe.run_process
+    run_here = one_by_one.run_process
 
     def change_after_first(*arguments):
         code = run_here(*arguments)
@@ -145,7 +145,7 @@ def test_a_data_file_that_changes_while_a_run_goes_on_stops_it(whole, monkeypatc
         return code
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_recipe, "run_process", change_after_first)
+        patch.setattr(one_by_one, "run_process", change_after_first)
         assert_refused(whole, whole.run(), "the data were changed during the run")
     status = json.loads((whole.results / "Markov/seed_1/status.json").read_text())
     assert status["state"] == "interrupted" and "data were changed" in status["reason"]

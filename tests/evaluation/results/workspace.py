@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from evaluation import compare, recommend, report, run
-from evaluation.running import run_recipe, worker
+from evaluation.running import worker
+from evaluation.running.jobs import one_by_one
 from evaluation.running.signals import StopFlag
 
 RECIPE = """
@@ -44,7 +45,7 @@ class Workspace:
     def __init__(self, folder: Path, monkeypatch, capsys=None) -> None:
         self.folder, self.monkeypatch, self.capsys = folder, monkeypatch, capsys
         self.results = folder / "damage"
-        monkeypatch.setattr(run_recipe, "run_process", self._run_here)
+        monkeypatch.setattr(one_by_one, "run_process", self._run_here)
         monkeypatch.setattr(StopFlag, "listen", lambda self: None)
         monkeypatch.setattr("evaluation.running.run_job.prepare_devices", lambda: None)
         monkeypatch.setattr("gc.collect", lambda: 0)  # statsmodels does it for every family of tests

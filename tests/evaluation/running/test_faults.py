@@ -173,6 +173,19 @@ def test_killed_and_interrupted_runs_resume_to_the_same_bytes(expected, tmp_path
     assert not list(run.folder.rglob(".part-*"))
 
 
+def test_jobs_that_run_at_once_are_killed_and_resume_to_the_same_bytes(expected, tmp_path):
+    run, options = Run(tmp_path), ("--only", "MF-BPR", "gSASRec", "--jobs", "2")
+    process = run.start(*options)
+    wait_until(process, lambda: all("epoch 2" in run.log(name) for name in ("MF-BPR", "gSASRec")))
+    kill(process)
+    said = run.finish(*options)
+    assert "2 of 2 done" in said or "gSASRec: finished" in said
+    for name in ("MF-BPR", "gSASRec"):
+        assert run.results(name) == expected.results(name), name
+        assert not (run.model(name) / "progress.txt").exists()
+    assert "gSASRec: resumes from epoch" in said and "| gSASRec" in (run.folder / "faults/table.md").read_text()
+
+
 MOMENTS: dict[str, Callable[[Run, str], bool]] = {
     "in the first epoch": lambda run, name: run.status(name)["state"] == "running",
     "while saving": lambda run, name: any((run.model(name) / "checkpoint").glob(".part-*")),

@@ -8,7 +8,7 @@ from aprec_like.models import SASRec
 from aprec_like.recipe import Trained
 from aprec_like.training import Training
 from evaluation.running.run_job import failure_reason
-from evaluation.running.run_recipe import exit_reason
+from evaluation.running.run_models import exit_reason
 
 MODEL = Trained(SASRec(), Softmax(), Training())
 

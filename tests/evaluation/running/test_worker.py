@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.running.worker import WorkerOptions, worker_command, worker_environment
+from evaluation.running.jobs import Job
+from evaluation.running.worker import WorkerOptions, worker_environment
 
 
 @pytest.mark.parametrize("time_limit", [90.0, math.inf])
@@ -18,7 +19,8 @@ def test_a_worker_reads_the_options_that_its_command_has(time_limit):
         time_limit=time_limit,
         smoke=True,
     )
-    *command, argument = worker_command(options)
+    job = Job("title", "evaluation.running.worker", options.to_json(), Path("results/a"))
+    *command, argument = job.command()
     assert command == [sys.executable, "-m", "evaluation.running.worker"]
     assert WorkerOptions.from_json(argument) == options
 
