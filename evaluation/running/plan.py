@@ -102,8 +102,8 @@ def batch_size_within(trained: Trained, sizes: Sizes, memory: float) -> int | No
     return None
 
 
-def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes) -> int:
-    """Estimate the disk space of jobs in bytes: checkpoints of one model at a time, results of all."""
+def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes, num_at_once: int = 1) -> int:
+    """Estimate the disk space of jobs in bytes: checkpoints of the models that train at once, results of all."""
     columns = len(recipe.evaluation.columns) + 6
     per_user = columns * BYTES_PER_USER_VALUE + recipe.evaluation.depth * BYTES_PER_TOP_ITEM
     weights = [
@@ -111,7 +111,8 @@ def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes) -> int:
         for name in jobs
         if isinstance(model := recipe.models[name], Trained)
     ]
-    return len(jobs) * sizes.users * per_user + COPIES_KEPT * sum(weights) + COPIES_ON_DISK * max(weights, default=0)
+    at_once = sum(sorted(weights, reverse=True)[:num_at_once])
+    return len(jobs) * sizes.users * per_user + COPIES_KEPT * sum(weights) + COPIES_ON_DISK * at_once
 
 
 def memory_savers(model: Trained | CountingModel) -> str:

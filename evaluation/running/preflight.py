@@ -72,6 +72,7 @@ def prepare(
     *,
     is_fresh: bool,
     time_limit: float = math.inf,
+    num_at_once: int = 1,
 ) -> list[ModelAndSeed]:
     """Check that a run fits its results folder, the disk and memory; then write the files of the run.
 
@@ -83,6 +84,7 @@ def prepare(
         jobs: models and seeds to run.
         is_fresh: whether to remove their results and train again.
         time_limit: seconds of training of each model.
+        num_at_once: maximum number of models that train at once.
 
     Returns:
         The jobs that are not finished, or go on because a limit of their training has grown; and all finished models
@@ -92,7 +94,7 @@ def prepare(
     settings = describe(recipe) | {"columns": list(recipe.evaluation.columns), "run": run.path.name}
     removed = jobs if is_fresh else []
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
-    ranked_again: list[Job] = []
+    ranked_again: list[ModelAndSeed] = []
     if kept:
         stored = check_unchanged(run, settings, data.description, kept)
         ranked_again = _find_other_depths(run, stored, settings, removed)
@@ -115,7 +117,7 @@ def prepare(
     ]
     names, interactions = [name for name, _ in pending], data.interactions
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
-    _check_disk(run, recipe, sizes, names)
+    _check_disk(run, recipe, sizes, names, num_at_once)
     _check_memory(recipe, sizes, names)
     # Before the new recipe is written, so that no results of old settings remain beside it.
     for name, seed in removed:
@@ -148,7 +150,9 @@ def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[ModelAndSe
             folder.replace_metrics(summarise(per_user, recipe.evaluation))
 
 
-def _find_other_depths(run: RunFolder, stored: Json, settings: Json, removed: Sequence[Job]) -> list[Job]:
+def _find_other_depths(
+    run: RunFolder, stored: Json, settings: Json, removed: Sequence[ModelAndSeed]
+) -> list[ModelAndSeed]:
     """Return the finished models whose stored rankings have another depth than the recipe, which each folder keeps."""
     depth, stored_depth = (each["evaluation"]["depth"] for each in (settings, stored))
     finished = [
@@ -202,9 +206,9 @@ def _is_kept(folder: ModelFolder) -> bool:
     return state == "finished" or is_resumed or (state != "damaged" and folder.as_finished() is not None)
 
 
-def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
+def _check_disk(run: RunFolder, recipe: Recipe, sizes: Sizes, names: Sequence[str], num_at_once: int) -> None:
     """Check that the disk has room for the files still to be written."""
-    needed, free = predict_disk(recipe, names, sizes), shutil.disk_usage(run.path).free
+    needed, free = predict_disk(recipe, names, sizes, num_at_once), shutil.disk_usage(run.path).free
     if names and needed > free:
         raise StorageError(
             f"{run.path}: this run needs about {format_bytes(needed)} on disk, and {format_bytes(free)} are free; "

@@ -41,7 +41,7 @@ class Display:
     ) -> None:
         self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
         self.log = Log(log_path)
-        self.progress_path = log_path.with_name(PROGRESS_NAME) if is_shared else None
+        self.is_shared, self.progress_path = is_shared, log_path.with_name(PROGRESS_NAME)
         console = Console(file=unfiltered(sys.stderr))
         self.live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
         self.last_line_at = 0.0
@@ -55,8 +55,7 @@ class Display:
     def __exit__(self, *error: object) -> None:
         if self.live:
             self.live.stop()
-        if self.progress_path:
-            self.progress_path.unlink(missing_ok=True)
+        self.progress_path.unlink(missing_ok=True)
         self.log.close()
 
     def print_line(self, text: str) -> None:
@@ -94,7 +93,7 @@ class Display:
     def _update(self, text: str) -> None:
         """Replace the live line or the file; without a terminal, print a line unless the last one is recent."""
         line = printable(f"{self.title}: {text}")
-        if self.progress_path:
+        if self.is_shared:
             if time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_FILES:
                 self.last_line_at = time.monotonic()
                 write_text(self.progress_path, text)

@@ -16,7 +16,7 @@ from aprec_like.recipe import Recipe, load_recipe
 from evaluation.cli import DONE, INTERRUPTED, WRONG_INPUT, Interrupted
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
 from evaluation.running.fit_model import remove_states
-from evaluation.running.jobs.local_slots import NumJobs
+from evaluation.running.jobs.local_slots import MAX_AUTOMATIC_JOBS, NumJobs
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import describe_plan
 from evaluation.running.preflight import ModelAndSeed, load_data, prepare
@@ -90,6 +90,7 @@ def run_recipe(options: RunOptions) -> int:
             jobs,
             is_fresh=options.fresh,
             time_limit=options.time_limit * 60,
+            num_at_once=MAX_AUTOMATIC_JOBS if options.jobs == "auto" else options.jobs,
         )
         sizes = Sizes(data.interactions.num_users, data.interactions.num_items, data.interactions.num_interactions)
         del data  # the workers need the memory

@@ -179,11 +179,12 @@ def test_jobs_that_run_at_once_are_killed_and_resume_to_the_same_bytes(expected,
     wait_until(process, lambda: all("epoch 2" in run.log(name) for name in ("MF-BPR", "gSASRec")))
     kill(process)
     said = run.finish(*options)
-    assert "2 of 2 done" in said or "gSASRec: finished" in said
+    assert "gSASRec: finished" in said and "Traceback" not in said
     for name in ("MF-BPR", "gSASRec"):
         assert run.results(name) == expected.results(name), name
+        assert "resumes from epoch" in run.log(name) or "is already trained" in run.log(name)
         assert not (run.model(name) / "progress.txt").exists()
-    assert "gSASRec: resumes from epoch" in said and "| gSASRec" in (run.folder / "faults/table.md").read_text()
+    assert "gSASRec" in (run.folder / "faults/table.md").read_text()
 
 
 MOMENTS: dict[str, Callable[[Run, str], bool]] = {

@@ -95,6 +95,8 @@ def test_the_disk_holds_the_checkpoints_of_one_model_and_the_results_of_all():
     user_bytes = 1_000 * (9 * 8 + 10 * 24)
     weights = 4 * 1_500 * 4
     assert predict_disk(recipe, ["A", "A", "B"], sizes) == 3 * user_bytes + 2 * 5 * weights + 11 * weights
+    at_once = predict_disk(recipe, ["A", "A", "A"], sizes, num_at_once=2)
+    assert at_once == 3 * user_bytes + 3 * 5 * weights + 2 * 11 * weights
     assert predict_disk(recipe, ["B"], sizes) == user_bytes
     assert predict_disk(recipe, [], sizes) == 0
 

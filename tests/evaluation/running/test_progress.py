@@ -5,7 +5,7 @@ import pytest
 from aprec_like.files import StorageError
 from aprec_like.training.state import EpochRecord, Progress
 from evaluation.running import progress
-from evaluation.running.progress import Display, Log
+from evaluation.running.progress import Display, Log, read_progress
 
 
 @pytest.fixture
@@ -40,6 +40,15 @@ def test_the_time_left_is_at_most_the_time_limit(tmp_path, capsys, monkeypatch):
     with Display("SASRec", tmp_path / "log.txt", "", max_epochs=10_000, time_limit=120.0) as display:
         display.on_step(Progress(epoch=1, step=10, steps_per_epoch=20, loss=0.5, seconds=90.0, best=None))
     assert "at most 30 s left" in capsys.readouterr().err
+
+
+def test_a_shared_display_writes_its_progress_to_a_file_until_it_ends(tmp_path, capsys):
+    log = tmp_path / "log.txt"
+    with Display("SASRec", log, "", max_epochs=10, time_limit=float("inf"), is_shared=True) as display:
+        display.on_step(Progress(epoch=1, step=10, steps_per_epoch=20, loss=0.5, seconds=10.0, best=None))
+        assert read_progress(tmp_path).startswith("epoch 1, step 10/20, loss 0.5000, 1.0 steps/s")
+        display.print_line("finished in 10 s")
+    assert read_progress(tmp_path) == "" and capsys.readouterr().err == "SASRec: finished in 10 s\n"
 
 
 def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path):
