@@ -27,7 +27,8 @@ time at 50 (256 negatives, 128 dimensions) and at 35 (64 and 64), measured befor
 measured again since."""
 
 MAX_CHUNK_TARGETS = 1024
-"""Largest number of targets in a chunk: the last chunk is padded to full size, which is waste in small batches."""
+"""Largest number of targets in a chunk on a CPU: the last chunk is padded to full size, which is waste in small
+batches. On a GPU shapes are static, and chunks are of equal size."""
 
 CHUNKS_IN_FLIGHT = 2
 """Chunks in flight: overlaps the single-threaded operations of one chunk with the next."""
@@ -111,7 +112,7 @@ def _sum_by_all_logits(
         grad_states, grad_table = _sparse_products(grad_logits, candidates, states, table)
         return tuple(map(tf.add, totals, (value, grad_table, tf.reduce_sum(grad_logits)))), grad_states
 
-    size, zero = _chunk_size(table.shape[0]), tf.zeros([], states.dtype)
+    size, zero = _chunk_size(table.shape[0], states.shape[0]), tf.zeros([], states.dtype)
     initial = (zero, tf.zeros_like(table), zero)
     (value, grad_table, grad_bias), grad_states = _map_chunks(
         chunk_loss, size, initial, states.shape[1], states, candidates, weights
@@ -138,7 +139,7 @@ def _sum_by_gathered_rows(
         value, grad_logits = loss_and_gradient(logits[:, 0], logits[:, 1:], bias, weights)
         return (totals[0] + value,), grad_logits
 
-    size, initial = _chunk_size(candidates.shape[1] * table.shape[1]), (tf.zeros([], states.dtype),)
+    size, initial = _chunk_size(candidates.shape[1] * table.shape[1], states.shape[0]), (tf.zeros([], states.dtype),)
     (value,), grad_logits = _map_chunks(chunk_loss, size, initial, candidates.shape[1], states, candidates, weights)
 
     def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -164,8 +165,13 @@ def _gather_logits(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     return gathered[:, 0], gathered[:, 1:]
 
 
-def _chunk_size(elements_per_target: int) -> int:
-    return max(1, min(MAX_CHUNK_TARGETS, chunk_elements() // elements_per_target))
+def _chunk_size(elements_per_target: int, num_targets: int | None) -> int:
+    """Return the number of targets in a chunk; `num_targets` is `None` where it varies."""
+    size = max(1, chunk_elements() // elements_per_target)
+    if num_targets is None or not has_gpu():
+        return min(MAX_CHUNK_TARGETS, size)
+    num_chunks = -(-num_targets // size)
+    return -(-num_targets // num_chunks)
 
 
 def _map_chunks(
@@ -244,7 +250,7 @@ def _gathered_products(grad_logits: Tensor, candidates: Tensor, states: Tensor, 
         grad_table = tf.math.unsorted_segment_sum(outer, tf.reshape(candidates, [-1]), table.shape[0])
         return (totals[0] + grad_table,), tf.linalg.matvec(tf.gather(table, candidates), grad_logits, transpose_a=True)
 
-    size, initial = _chunk_size(candidates.shape[1] * table.shape[1]), (tf.zeros_like(table),)
+    size, initial = _chunk_size(candidates.shape[1] * table.shape[1], states.shape[0]), (tf.zeros_like(table),)
     (grad_table,), grad_states = _map_chunks(
         chunk_products, size, initial, states.shape[1], states, grad_logits, candidates
     )

@@ -74,6 +74,7 @@ def _logsumexp(states: Tensor, table: Tensor) -> Tensor:
     """Return the (n,) logs of the sum of exp(logit) over all items."""
     _, rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
 
+    @_compiled_on_gpus(states)
     def add(total: Tensor, rows: Tensor) -> Tensor:
         chunk_total = tf.reduce_logsumexp(tf.matmul(states, rows, transpose_b=True), axis=1)
         larger, smaller = tf.maximum(total, chunk_total), tf.minimum(total, chunk_total)
@@ -99,11 +100,13 @@ def _logsumexp_gradients(
     """
     size, rows_of_chunk, num_chunks, last_rows = _item_chunks(table, states)
 
+    @_compiled_on_gpus(states)
     def gradients(rows: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         logits = tf.matmul(states, rows, transpose_b=True)
         probabilities = tf.exp(logits - logsumexps[:, None])
         if targets is not None:
-            is_target = targets[:, None] == tf.cast(first + tf.range(tf.shape(rows)[0]), targets.dtype)
+            items = tf.cast(first, targets.dtype) + tf.range(rows.shape[0] or tf.shape(rows)[0], dtype=targets.dtype)
+            is_target = targets[:, None] == items
             probabilities -= tf.cast(is_target, probabilities.dtype)
         grad_logits = probabilities * upstream[:, None]
         return tf.matmul(grad_logits, rows), tf.matmul(grad_logits, states, transpose_a=True)
@@ -120,6 +123,16 @@ def _logsumexp_gradients(
     last_grad_states, grad_last_rows = gradients(last_rows, num_chunks * size)
     grad_table = tf.ensure_shape(tf.concat([grad_whole_chunks, grad_last_rows], axis=0), table.shape)
     return grad_states + last_grad_states, grad_table
+
+
+def _compiled_on_gpus(states: Tensor) -> Callable[[Any], Any]:
+    """Return a decorator that lets XLA compile a function in a GPU's graph, if the number of states is known.
+
+    TensorFlow's own operations would write the logits of a chunk to memory several times.
+    """
+    if not has_gpu() or tf.executing_eagerly() or states.shape[0] is None:
+        return lambda function: function
+    return tf.function(jit_compile=True)
 
 
 def _item_chunks(table: Tensor, states: Tensor) -> tuple[Any, Callable[[Tensor], Tensor], Any, Tensor]:

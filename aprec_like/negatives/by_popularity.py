@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
@@ -17,7 +18,8 @@ NUM_TRIES = 8
 
 def popularity_sampler(train: Interactions, *, reject_positive: bool, reject_history: bool) -> SampleShape:
     """Return a sampler of the items of random training interactions, which samples again where one is rejected."""
-    items = tf.constant(train.items)
+    # On a GPU int32 arrays lie in host memory and would be copied at every step; int64 ones lie on the device.
+    items = tf.constant(train.items, tf.int64 if has_gpu() else tf.int32)
     seen_pairs = _SeenPairs(train) if reject_history else None
 
     def is_rejected(sampled: Tensor, users: Tensor, positives: Tensor) -> Tensor:
@@ -31,7 +33,7 @@ def popularity_sampler(train: Interactions, *, reject_positive: bool, reject_his
         rows = tf.random.stateless_uniform(
             shape_of_tries, seed, maxval=train.num_interactions, dtype=tf.int64, alg="philox"
         )
-        tries = tf.gather(items, rows)
+        tries = tf.cast(tf.gather(items, rows), tf.int32)
         rejected = tf.reshape(is_rejected(tries, users, positives), [*shape, NUM_TRIES])
         first_accepted = tf.argmax(tf.cast(~rejected, tf.int8), axis=-1, output_type=tf.int32)
         sampled = tf.gather(tf.reshape(tries, [*shape, NUM_TRIES]), first_accepted, batch_dims=2)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from aprec_like.batches import make_batches
 from aprec_like.batches.layouts import Batch, PackedBatch
 from aprec_like.devices import pretend_gpu
-from aprec_like.interactions import PADDING
+from aprec_like.interactions import PADDING, Interactions
 from aprec_like.losses import SampledLoss
 from aprec_like.losses.counted_sampled import num_chunks
 from aprec_like.recipe import Trained
@@ -20,7 +20,9 @@ from aprec_like.training import make_step
 from aprec_like.training.objective import make_objective
 from aprec_like.types import Json, Tensor
 from evaluation.benchmarking.compiled_step import CompiledStep, read_compiled_step
+from evaluation.benchmarking.gpu_kernels import num_tensor_bytes
 from evaluation.benchmarking.setup import build_seeded_network
+from evaluation.benchmarking.traced_step import TracedStep, read_traced_step, without_weights
 
 NUM_BATCHES = 50
 """Batches over which padding is averaged."""
@@ -56,32 +58,29 @@ DEVICES = {
 }
 
 
-def forecast(model: Trained, split: Split) -> Json | None:
-    """Return kernels, padding, transfers, work and milliseconds of a step; `None` if it is not compiled as a whole."""
+def forecast(model: Trained, split: Split) -> Json:
+    """Return kernels, chunks, padding, transfers, work and milliseconds of a step as a GPU gets it."""
     with pretend_gpu():
         data = model.training_data(split)
-        if not model.is_step_compiled(data):
-            return None
-        step, (batch, number) = compiled_step(model, split)
-        compiled = read_compiled_step(step.experimental_get_compiler_ir(batch, number)(stage="optimized_hlo"))
-        found = list(itertools.islice(_batches(model, split), NUM_BATCHES))
-        num_rows = model.build_network(data).score_table.shape[0]
-        is_sampled = isinstance(model.loss, SampledLoss) and model.negatives.shared_by == "position"
-        return {
-            "kernels": len(compiled.kernels),
-            "chunks": num_chunks(batch.targets.shape[0], num_rows) if is_sampled else 1,
-            "padding": sum(map(_num_positions, found)) / sum(map(_num_items, found)),
-            "float_scatters": compiled.num_float_scatters,
-            "host_megabytes": sum(part.numpy().nbytes for part in tf.nest.flatten(batch)) / 1e6,
-            "gflop": sum(kernel.num_flops for kernel in compiled.kernels) / 1e9,
-            "gigabytes": sum(kernel.num_bytes for kernel in compiled.kernels) / 1e9,
-            "milliseconds": {name: 1e3 * device.seconds(compiled) for name, device in DEVICES.items()},
-        }
+        read = (
+            _read_compiled(model, data) if model.is_step_compiled(data) else read_traced_step(trace_step(model, data))
+        )
+        found = list(itertools.islice(_batches(model, data), NUM_BATCHES))
+    return {
+        "kernels": len(read.step.kernels),
+        "chunks": read.num_chunks,
+        "padding": sum(map(_num_positions, found)) / sum(map(_num_items, found)),
+        "float_scatters": read.step.num_float_scatters,
+        "host_megabytes": sum(read.transfers) / 1e6,
+        "gflop": sum(kernel.num_flops for kernel in read.step.kernels) / 1e9,
+        "gigabytes": sum(kernel.num_bytes for kernel in read.step.kernels) / 1e9,
+        "milliseconds": {name: 1e3 * device.seconds(read.step) for name, device in DEVICES.items()},
+    }
 
 
-def compiled_step(model: Trained, split: Split) -> tuple[Any, tuple[Batch, Tensor]]:
+def compiled_step(model: Trained, data: Interactions) -> tuple[Any, tuple[Batch, Tensor]]:
     """Return the step of one layout of batches, compiled as a whole, and arguments to call it with."""
-    data, batches = model.training_data(split), _batches(model, split)
+    batches = _batches(model, data)
     network, spec, batch = build_seeded_network(model, data), batches.element_spec, next(iter(batches))
     if isinstance(spec, PackedBatch):
         spec, batch = spec.packed, batch.packed
@@ -89,8 +88,30 @@ def compiled_step(model: Trained, split: Split) -> tuple[Any, tuple[Batch, Tenso
     return make_step(network, objective, optimizer, 1, spec, jit_compile=True), (batch, tf.constant(0, tf.int64))
 
 
-def _batches(model: Trained, split: Split) -> tf.data.Dataset:
-    return make_batches(model.training_data(split), model.model.examples(), model.batch_settings, seed=1)
+def trace_step(model: Trained, data: Interactions) -> Any:
+    """Trace the step of one layout of batches that is not compiled as a whole: a concrete function without weights."""
+    spec = _batches(model, data).element_spec
+    spec = spec.packed if isinstance(spec, PackedBatch) else spec
+    objective = make_objective(model.loss, model.negatives, data)
+    with without_weights():
+        network, optimizer = build_seeded_network(model, data), model.training.optimizer.build()
+        return make_step(network, objective, optimizer, 1, spec).get_concrete_function()
+
+
+def _read_compiled(model: Trained, data: Interactions) -> TracedStep:
+    """Read the step from XLA's optimised HLO; the batch crosses to the device, and constants that lie on the host."""
+    step, (batch, number) = compiled_step(model, data)
+    constants = [each for each in step.get_concrete_function().captured_inputs if each.dtype == tf.int32]
+    text = step.experimental_get_compiler_ir(batch, number)(stage="optimized_hlo")
+    is_counted = isinstance(model.loss, SampledLoss) and model.negatives.shared_by == "position"
+    num_rows = model.build_network(data).score_table.shape[0]
+    chunks = num_chunks(batch.targets.shape[0], num_rows) if is_counted else 1
+    transfers = tuple(map(num_tensor_bytes, [*tf.nest.flatten(batch), *constants]))
+    return TracedStep(read_compiled_step(text), chunks, transfers)
+
+
+def _batches(model: Trained, data: Interactions) -> tf.data.Dataset:
+    return make_batches(data, model.model.examples(), model.batch_settings, seed=1)
 
 
 def _layout(batch: Batch | PackedBatch) -> Batch:

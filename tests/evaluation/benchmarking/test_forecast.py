@@ -13,7 +13,7 @@ from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Trained, Training
 from evaluation import benchmark
 from evaluation.benchmarking.compiled_step import num_type_bytes, read_compiled_step
-from evaluation.benchmarking.forecast import Device, compiled_step
+from evaluation.benchmarking.forecast import Device, compiled_step, forecast
 
 HLO = """HloModule made
 %fused (p0: f32[4]) -> f32[4] {
@@ -119,6 +119,16 @@ def test_the_command_forecasts_trained_models(tmp_path, monkeypatch, capsys):
     assert found["milliseconds"]["T4"] > found["milliseconds"]["A100"] > 0.005 * found["kernels"] / 1.01
 
 
+def test_a_step_that_is_not_compiled_as_a_whole_has_a_forecast_too():
+    split = LeaveOneOut(64).split(Simulated(num_users=300, num_items=40_000).load(None))
+    trained = Trained(SASRec(max_length=16, embedding_dim=8, num_blocks=1), GBCE(8), Training(batch_size=32))
+    found = forecast(trained, split)
+    assert found["float_scatters"] == 0 and found["chunks"] == 1 and found["kernels"] > 100
+    assert 0 < found["host_megabytes"] < 0.1  # the batch
+    passes = 2 * 7 * 4 * 8 * 40_000  # Adam, over two tables of 8 dimensions
+    assert passes / 1e9 < found["gigabytes"] < 3 * passes / 1e9
+
+
 def best_seconds(function, num_times=5):
     function()
     seconds = []
@@ -145,7 +155,7 @@ def test_with_the_rates_of_this_cpu_the_forecast_is_its_measured_step_within_a_f
     split = LeaveOneOut(64).split(Simulated(num_users=1_000, num_items=3_400, lengths=lengths).load(None))
     trained = Trained(SASRec(max_length=200, embedding_dim=128), loss, Training(batch_size=64))
     with pretend_gpu():
-        step, batch = compiled_step(trained, split)
+        step, batch = compiled_step(trained, split.train)
         expected = cpu.seconds(read_compiled_step(step.experimental_get_compiler_ir(*batch)(stage="optimized_hlo")))
         measured = best_seconds(lambda: float(step(*batch)))
     print(f"{loss}: measured {measured:.3f} s, forecast {expected:.3f} s")
