@@ -95,7 +95,8 @@ def trace_step(model: Trained, data: Interactions) -> Any:
     objective = make_objective(model.loss, model.negatives, data)
     with without_weights():
         network, optimizer = build_seeded_network(model, data), model.training.optimizer.build()
-        return make_step(network, objective, optimizer, 1, spec).get_concrete_function()
+        step: Any = make_step(network, objective, optimizer, 1, spec)
+        return step.get_concrete_function()
 
 
 def _read_compiled(model: Trained, data: Interactions) -> TracedStep:
