@@ -1,8 +1,9 @@
-"""Writers of a table as Markdown, LaTeX, CSV and JSON."""
+"""Writers of a table as Markdown, HTML, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import itertools
 import re
@@ -44,6 +45,7 @@ LATEX_FIT_START: Mapping[str, Sequence[str]] = {
 }
 """What precedes a table of a fit; the scaled box ends after the table."""
 LATEX_EMPHASIS = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", None: "{}"}
+HTML_EMPHASIS = {"best": "<b>{}</b>", "second": "<u>{}</u>", None: "{}"}
 MARKDOWN_SPECIALS = {"\\": "\\\\", "|": "\\|", "*": "\\*", "`": "\\`", "[": "\\[", "<": "&lt;"}
 MARKDOWN_EMPHASIS = {"best": "**{}**", "second": "<u>{}</u>", None: "{}"}
 
@@ -59,6 +61,22 @@ def as_markdown(table: Table) -> str:
     ]
     notes = [_escape_markdown(note) for note in (table.caption, *table.remarks) if note]
     return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if notes else []), *notes]) + "\n"
+
+
+def as_html(table: Table) -> str:
+    """Return the table as an HTML element with its caption and remarks below, for notebooks; all texts are escaped."""
+
+    def cells(row: TableRow, tag: str) -> str:
+        texts = [_format_cell(entry, HTML_EMPHASIS, _escape_html) for entry in row]
+        styles = ["text-align: left", *["text-align: right"] * (len(texts) - 1)]
+        return "".join(f'<{tag} style="{style}">{text}</{tag}>' for style, text in zip(styles, texts, strict=True))
+
+    spans = "".join(f'<th colspan="{count}">{_escape_html(title)}</th>' for title, count in table.spans)
+    head = (f"<tr><th></th>{spans}</tr>" if spans else "") + f"<tr>{cells(table.header, 'th')}</tr>"
+    bodies = ["".join(f"<tr>{cells(row, 'td')}</tr>" for row in block) for block in table.non_empty_blocks]
+    notes = [f"<p>{_escape_html(note)}</p>" for note in (table.caption, *table.remarks) if note]
+    rows = "".join(f'<tbody style="border-top: 1px solid">{body}</tbody>' for body in bodies)
+    return f"<div><table><thead>{head}</thead>{rows}</table>{''.join(notes)}</div>"
 
 
 Fit = Literal["natural", "column", "page"]
@@ -173,6 +191,10 @@ def _latex_spans(spans: Sequence[tuple[str, int]]) -> list[str]:
     ends = list(itertools.accumulate((count for _, count in spans), initial=1))
     rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in itertools.pairwise(ends)]
     return [" & " + " & ".join(titles) + r" \\", "".join(rules)]
+
+
+def _escape_html(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def _escape_markdown(text: str) -> str:

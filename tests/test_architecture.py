@@ -32,6 +32,7 @@ LEVELS = (
     ("evaluation/page",),
     ("evaluation/inference",),
     ("evaluation/running", "evaluation/benchmarking"),
+    ("evaluation/notebook",),
     (
         "evaluation: benchmark compare data datasheet parity parity_vectors published_datasets",
         "evaluation: export recommend report run",

@@ -11,6 +11,7 @@ from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest
 from evaluation.analysis.variance import VarianceComponents
 from evaluation.results.load import Caveat, Origin
 from evaluation.results.paper_claims import PaperClaims
+from evaluation.table_formats import as_html
 
 ALPHA = 0.05
 MAX_DIGITS = 4
@@ -188,6 +189,12 @@ class Comparison:
                 emphases |= {name: "best" for name, mean in means.items() if mean == best}
                 emphases |= {name: "second" for name, mean in means.items() if mean == second}
         return found
+
+    def _repr_html_(self) -> str:
+        """Return the main table, as notebooks show it."""
+        from evaluation.analysis.main_table import main_table  # which is made of comparisons
+
+        return as_html(main_table(self))
 
     def is_significant(self, cell: Cell) -> bool:
         """Return whether the difference to the comparator is significant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from evaluation.figures.results import (
     draw_quality_against_time,
     read_learning_curves,
 )
-from evaluation.figures.style import assign_styles, save_figure
+from evaluation.figures.style import assign_styles, save_figure, to_svg
 from evaluation.figures.sweeps import describe_grid, draw_grid, draw_sweeps, find_grids, find_sweeps
 from evaluation.results.load import LoadedRuns
 from evaluation.results.store import RunFolder, encode_name
@@ -53,6 +54,10 @@ class ReportFigure:
     section: str
     caption: str
     figure: Figure
+
+    def _repr_html_(self) -> str:
+        """Return the figure with its caption, as notebooks show it."""
+        return f"<figure>{to_svg(self.figure, self.name)}<figcaption>{html.escape(self.caption)}</figcaption></figure>"
 
 
 def main_metric(metrics: Sequence[str]) -> str:

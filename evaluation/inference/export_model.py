@@ -20,12 +20,11 @@ from aprec_like.types import Json
 from evaluation.cli import DONE
 from evaluation.inference.exported import TOLERANCE, Exported, ExportSource, check_export, checked_histories
 from evaluation.inference.onnx_model import load_onnx, write_onnx
-from evaluation.inference.recommendations import known_probability
+from evaluation.inference.recommendations import load_model
 from evaluation.inference.saved_model import load_saved_model, write_saved_model
 from evaluation.inference.weights_files import load_keras, load_safetensors, write_keras, write_safetensors
 from evaluation.printable import unfiltered
 from evaluation.results.files import write_json, write_text
-from evaluation.results.scorer import find_finished_model, load_scorer
 from evaluation.results.store import RunFolder
 
 DESCRIPTION, ITEMS = "export.json", "items.csv"
@@ -101,14 +100,10 @@ def export_model(options: ExportOptions) -> int:
 
 
 def _load_source(options: ExportOptions) -> ExportSource:
-    run, data_dir = RunFolder(options.run), options.data or default_data_dir()
-    settings, catalogue = run.read_recipe(), run.read_items()
-    seed = find_finished_model(run, options.model, options.seed)
-    scorer = load_scorer(run, options.model, seed, data_dir)
-    probability = known_probability(settings["models"][options.model], len(catalogue))
-    exclude_seen = bool(settings["evaluation"]["exclude_seen"])
-    histories = checked_histories(run, data_dir)
-    return ExportSource(run, options.model, seed, scorer, catalogue, probability, options.k, exclude_seen, histories)
+    run = RunFolder(options.run)
+    loaded = load_model(run, options.model, options.seed, options.data)
+    histories = checked_histories(run, options.data or default_data_dir())
+    return ExportSource(**vars(loaded), k=options.k, histories=histories)
 
 
 def _describe(options: ExportOptions, source: ExportSource, num_checked: int) -> Json:

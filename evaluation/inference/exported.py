@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from rich.progress import Progress
 
-from aprec_like.calibration import Probability
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories, offsets_from_lengths
-from aprec_like.models import Scorer
 from aprec_like.types import Array
-from evaluation.inference.recommendations import predict, score_catalogue, top_items
+from evaluation.inference.recommendations import LoadedModel, predict, score_catalogue, top_items
 from evaluation.results.load_split import load_split
 from evaluation.results.store import RunFolder
 
@@ -27,29 +24,15 @@ CHECKED_USERS_AT_ONCE = 20
 
 
 @dataclass(frozen=True, eq=False)
-class ExportSource:
+class ExportSource(LoadedModel):
     """A finished model of a run, to be exported.
 
     Args:
-        run: the results folder.
-        model: name of the model.
-        seed: its training seed.
-        scorer: the loaded model.
-        catalogue: the items: ids, and titles if known.
-        probability: how scores become probabilities; `None` if they don't.
         k: number of items that are recommended unless a request says otherwise.
-        exclude_seen: whether items of the history are excluded unless a request says otherwise.
         histories: histories of test users, for the check.
     """
 
-    run: RunFolder
-    model: str
-    seed: int
-    scorer: Scorer
-    catalogue: pd.DataFrame
-    probability: Probability | None
     k: int
-    exclude_seen: bool
     histories: Histories
 
 

@@ -52,22 +52,60 @@ class RecommendOptions:
     json: bool
 
 
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A finished model of a run, ready to recommend.
+
+    Args:
+        run: the results folder.
+        model: name of the model.
+        seed: its training seed.
+        scorer: the model.
+        catalogue: the items: ids, and titles if known.
+        probability: how scores become probabilities; `None` if they don't.
+        exclude_seen: whether items of the history are excluded.
+    """
+
+    run: RunFolder
+    model: str
+    seed: int
+    scorer: Scorer
+    catalogue: pd.DataFrame
+    probability: Probability | None
+    exclude_seen: bool
+
+    def recommend(self, history: Array, k: int) -> list[Json]:
+        """Return the k best items after a history of item numbers, with scores and, if defined, probabilities."""
+        scores = score_catalogue(self.scorer, history)
+        items = top_items(scores, history if self.exclude_seen else history[:0], k)
+        probabilities = None if self.probability is None else predict(self.probability, scores, items)
+        return describe_items(self.catalogue, items, scores[items], probabilities)
+
+
+def load_model(run: RunFolder, name: str, seed: int | None = None, data: Path | None = None) -> LoadedModel:
+    """Load a finished model of a run; raises `InputError` if it is not finished or knows no new histories.
+
+    Args:
+        run: the results folder.
+        name: name of the model.
+        seed: training seed; `None` for the first finished one.
+        data: folder of data files, to fit counting models again; `None` for the default.
+    """
+    settings, catalogue = run.read_recipe(), run.read_items()
+    seed = find_finished_model(run, name, seed)
+    scorer = load_scorer(run, name, seed, data or default_data_dir())
+    probability = _known_probability(settings["models"][name], len(catalogue))
+    return LoadedModel(run, name, seed, scorer, catalogue, probability, bool(settings["evaluation"]["exclude_seen"]))
+
+
 def print_recommendations(options: RecommendOptions) -> int:
     """Print the recommendations of a model; returns the exit code."""
     run = RunFolder(options.run)
-    settings, catalogue = run.read_recipe(), run.read_items()
-    history = find_items(catalogue, options.items)
-    seed = find_finished_model(run, options.model, options.seed)
-    scorer = load_scorer(run, options.model, seed, options.data or default_data_dir())
-    excluded = history if settings["evaluation"]["exclude_seen"] else history[:0]
-    scores = score_catalogue(scorer, history)
-    items = top_items(scores, excluded, options.k)
-    to_probability = known_probability(settings["models"][options.model], len(catalogue))
-    probabilities = None if to_probability is None else predict(to_probability, scores, items)
-    recommended = describe_items(catalogue, items, scores[items], probabilities)
-    known = describe_items(catalogue, history)
+    history = find_items(run.read_items(), options.items)  # before the model is loaded, which takes seconds
+    loaded = load_model(run, options.model, options.seed, options.data)
+    recommended, known = loaded.recommend(history, options.k), describe_items(loaded.catalogue, history)
     if options.json:
-        answer: Json = {"run": run.path.name, "model": options.model, "seed": seed}
+        answer: Json = {"run": run.path.name, "model": options.model, "seed": loaded.seed}
         answer |= {"history": known, "recommendations": recommended}
         print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
@@ -80,7 +118,7 @@ def predict(probability: Probability, scores: Array, items: Array) -> Array:
     return probability(scores[None, items], np.array([np.logaddexp.reduce(scores)]))[0]
 
 
-def known_probability(settings: Json, num_items: int) -> Probability | None:
+def _known_probability(settings: Json, num_items: int) -> Probability | None:
     """Return how scores of a model become probabilities; `None`, with a line on standard error, if that is unknown."""
     try:
         return find_probability(settings, num_items)

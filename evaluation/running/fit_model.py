@@ -63,14 +63,14 @@ class ModelRun:
         """Settings of the model."""
         return self.recipe.models[self.name]
 
-    def make_display(self) -> Display:
-        """Return a progress display for this model."""
+    def make_display(self, kind: type[Display] = Display) -> Display:
+        """Return a progress display of some kind for this model."""
         metric, max_epochs = "", 1
         if isinstance(self.model, Trained):
             training = self.model.training
             metric = str(training.early_stopping.metric) if training.early_stopping else ""
             max_epochs = training.max_epochs
-        return Display(
+        return kind(
             self.title or self.name,
             self.folder.log_path,
             metric,

@@ -20,6 +20,7 @@ from evaluation.results.identity import ChangedDuringRunError, check_unchanged_s
 from evaluation.results.store import RunFolder
 from evaluation.running.fit_model import ModelRun, remove_states
 from evaluation.running.plan import memory_savers
+from evaluation.running.progress import Display
 from evaluation.running.run_model import run_model
 from evaluation.running.signals import StopFlag
 from evaluation.running.smoke import shrink
@@ -51,14 +52,14 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
         options.title,
         options.is_display_shared,
     )
-    return _run_and_record(run, stop)
+    return run_and_record(run, run.make_display(), stop)
 
 
-def _run_and_record(run: ModelRun, stop: StopFlag) -> int:
+def run_and_record(run: ModelRun, display: Display, stop: StopFlag) -> int:
     """Run a model and write to its status how it ended; returns the exit code."""
     folder = run.folder
     folder.write_status("running", pid=os.getpid())
-    with run.make_display() as display:
+    with display:
         try:
             prepare_devices()
             run_model(run, display, stop)

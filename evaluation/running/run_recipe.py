@@ -78,7 +78,7 @@ def run_recipe(options: RunOptions) -> int:
     if options.dry_run:
         print(describe_plan(recipe, names, options.data_dir))
         return DONE
-    run, jobs = options.run_folder, _list_jobs(recipe, names, options.seeds or recipe.seeds)
+    run, jobs = options.run_folder, list_jobs(recipe, names, options.seeds or recipe.seeds)
     data = load_data(recipe, options.data_dir)
     print(device_line(), file=sys.stderr)
     with RunLock(run.lock_path) as lock:
@@ -113,7 +113,7 @@ def select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
     return [name for name in recipe.models if only is None or name in only]
 
 
-def _list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[ModelAndSeed]:
+def list_jobs(recipe: Recipe, names: list[str], seeds: Sequence[int]) -> list[ModelAndSeed]:
     """Return every model with every seed; counting models, which do not depend on the seed, with the first only."""
     return [
         (name, seed)

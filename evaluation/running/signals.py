@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
@@ -38,16 +39,34 @@ class StopFlag:
 
     def listen(self) -> None:
         """Unblock and receive signals, and exit when the run command ends; workers are started with signals blocked."""
-        signal.signal(signal.SIGTERM, self._receive)
+        signal.signal(signal.SIGTERM, self.receive)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in background jobs of scripts
-            signal.signal(signal.SIGINT, self._receive)
+            signal.signal(signal.SIGINT, self.receive)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         threading.Thread(target=_exit_with_run_command, daemon=True).start()
 
-    def _receive(self, number: int, frame: FrameType | None) -> None:
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Set the flag; a second Ctrl-C ends the process."""
         if self.signal == number == signal.SIGINT:
             os._exit(128 + number)  # needs no clean-up: files are written atomically
         self.signal = self.signal or number
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[StopFlag]:
+    """Let the first Ctrl-C set the flag instead of raising `KeyboardInterrupt`, within the block, for training here.
+
+    Only the main thread can receive signals; elsewhere the flag stays unset.
+    """
+    stop = StopFlag()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    previous = signal.signal(signal.SIGINT, stop.receive)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _exit_with_run_command() -> None:
