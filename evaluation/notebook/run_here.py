@@ -105,9 +105,7 @@ def run(
         for name, seed in pending:
             identity = identify(settings, dataset, name, seed)
             title = name if len({number for _, number in pending}) == 1 else f"{name}, seed {seed}"
-            model_run = ModelRun(
-                recipe, name, seed, data_dir, folder.model(name, seed), identity=identity, title=title
-            )
+            model_run = ModelRun(recipe, name, seed, data_dir, folder.model(name, seed), identity=identity, title=title)
             code = run_and_record(model_run, model_run.make_display(ProgressBar), stop)
             if code >= INTERRUPTED:
                 raise KeyboardInterrupt("progress is kept; the same call goes on")
