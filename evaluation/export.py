@@ -36,6 +36,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="data folder, to fit counting models again (default: as in run)"
     )
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="recipe file that defines the model's own classes; the file is executed (nothing of RUN is, unless named)",
+    )
     arguments = parser.parse_args()
     if arguments.k < 1:
         parser.error("-k must be at least 1")

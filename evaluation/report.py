@@ -37,8 +37,14 @@ def parse_arguments() -> argparse.Namespace:
         action="store_true",
         help="list all runs of the folder RUN in its README.md: size, seeds, result, the paper's numbers, time, commit",
     )
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="recipe file of the run, to show the calibration of losses that it defines; the file is executed",
+    )
     arguments = parser.parse_args()
-    if arguments.index and (arguments.user or arguments.truth):
+    if arguments.index and (arguments.user or arguments.truth or arguments.recipe):
         parser.error("--index goes with no other option")
     return arguments
 
@@ -52,7 +58,7 @@ def main() -> int:
         return write_index(arguments.run)
     from evaluation.page.build import ReportOptions, write_report
 
-    return write_report(ReportOptions(arguments.run, arguments.user, arguments.truth))
+    return write_report(ReportOptions(arguments.run, arguments.user, arguments.truth, arguments.recipe))
 
 
 if __name__ == "__main__":

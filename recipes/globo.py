@@ -31,7 +31,7 @@ recipe = Recipe(
     split=LeaveOneOut(num_validation_users=512, seed=31337),
     models={
         "Popularity": Popularity(),
-        "MF-BPR": MFBPR(embedding_dim=32, epochs=4, batch_size=8_192, learning_rate=0.5),
+        "MF-BPR": MFBPR(embedding_dim=32, epochs=4, batch_size=8_192, learning_rate=0.1),
         "gSASRec": gSASRec(
             training,
             num_negatives=64,

@@ -10,11 +10,26 @@ from types import ModuleType
 
 from aprec_like.datasets.local_files import RECIPE_FOLDER
 from aprec_like.errors import InputError
+from aprec_like.recipe.own_code import is_own
 from aprec_like.recipe.recipe import Recipe
+from aprec_like.settings import dataclasses_in
 
 
 def load_recipe(path: Path) -> Recipe:
     """Execute a recipe file and return its `recipe`; raises `InputError` with file and line for any mistake in it."""
+    recipe = getattr(_execute(path), "recipe", None)
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
+    return recipe
+
+
+def load_own_classes(path: Path) -> dict[str, type]:
+    """Execute a recipe file and return the dataclasses that it defines or imports from outside this package."""
+    return {name: kind for name, kind in dataclasses_in(_execute(path)).items() if is_own(kind)}
+
+
+def _execute(path: Path) -> ModuleType:
+    """Execute a recipe file as a module. It may import modules beside it, which hide none that are installed."""
     tree = _parse(path)
     _check_repeated_keys(path, tree)
     if path.suffix != ".py":
@@ -22,16 +37,15 @@ def load_recipe(path: Path) -> Recipe:
     module = ModuleType(f"recipe_{path.stem}")
     module.__file__ = str(path)
     RECIPE_FOLDER.set(path.parent)
+    if (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.append(folder)
     sys.modules[module.__name__] = module  # dataclasses that the recipe defines look up their module here
     try:
         # An import could load outdated bytecode of the file.
         exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
     except Exception as error:  # the recipe is user code and may raise anything
         raise InputError(f"{_location(path, error)}: {_message(error)}") from error
-    recipe = getattr(module, "recipe", None)
-    if not isinstance(recipe, Recipe):
-        raise InputError(f"{path}: must define `recipe = Recipe(...)`. Received: {type(recipe).__name__}")
-    return recipe
+    return module
 
 
 def _parse(path: Path) -> ast.Module:

@@ -24,10 +24,11 @@ from aprec_like.interactions import PADDING
 from aprec_like.losses import Loss
 from aprec_like.negatives import Negatives
 from aprec_like.recipe_classes import DATA_CLASSES, LOSS_CLASSES
-from aprec_like.settings import restore
+from aprec_like.settings import SettingsClasses, restore
 from aprec_like.types import Array, Json
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import load_split
+from evaluation.results.own_classes import known_classes
 from evaluation.table import Table
 
 MAX_CHUNK_CELLS = 1 << 22
@@ -63,7 +64,7 @@ class CalibratedModel:
         return self.probability.is_sum_bound
 
 
-def find_probability(settings: Json, num_items: int) -> Probability | None:
+def find_probability(settings: Json, num_items: int, classes: SettingsClasses = LOSS_CLASSES) -> Probability | None:
     """Return how scores of a model become probabilities; `None` if they don't.
 
     The Oracle scores by log P, whose softmax is P itself; for trained models the loss decides.
@@ -71,24 +72,31 @@ def find_probability(settings: Json, num_items: int) -> Probability | None:
     Args:
         settings: settings of the model as recipe.json has them.
         num_items: size of the catalogue.
+        classes: classes of losses by name.
 
     Raises:
-        InputError: if this version does not know the loss.
+        InputError: if the loss is of none of these classes.
     """
     if settings.get("class") == "Oracle":
         return SoftmaxProbability()
-    return _restore_loss(settings).probability(num_items, _restore_negatives(settings)) if "loss" in settings else None
+    if "loss" not in settings:
+        return None
+    return _restore_loss(settings, classes).probability(num_items, _restore_negatives(settings))
 
 
-def find_optimal_sigmoid(settings: Json, num_items: int) -> OptimalSigmoid | None:
+def find_optimal_sigmoid(
+    settings: Json, num_items: int, classes: SettingsClasses = LOSS_CLASSES
+) -> OptimalSigmoid | None:
     """Return the optimal sigmoid of a model for the sampler used; `None` where there is no closed form."""
     if "loss" not in settings:
         return None
-    return _restore_loss(settings).optimal_sigmoid(num_items, _restore_negatives(settings))
+    return _restore_loss(settings, classes).optimal_sigmoid(num_items, _restore_negatives(settings))
 
 
-def _restore_loss(settings: Json) -> Loss:
-    loss: Loss = restore(settings["loss"], LOSS_CLASSES)
+def _restore_loss(settings: Json, classes: SettingsClasses) -> Loss:
+    loss = restore(settings["loss"], classes)
+    if not isinstance(loss, Loss):
+        raise InputError(f"recipe.json has a loss of the class {type(loss).__name__}, which is no loss")
     return loss
 
 
@@ -97,30 +105,38 @@ def _restore_negatives(settings: Json) -> Negatives:
     return negatives
 
 
-def read_calibrated_models(runs: LoadedRuns, names: Collection[str] | None = None) -> list[CalibratedModel]:
+def read_calibrated_models(
+    runs: LoadedRuns, names: Collection[str] | None = None, own: SettingsClasses | None = None
+) -> list[CalibratedModel]:
     """Read the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing.
 
     Args:
         runs: the results.
         names: of the models to read; `None` for all.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
     """
+    classes = _loss_classes(runs, own)
     catalogue = pd.Index(runs.folders[0].read_items()["item"])
     models = []
     for model in runs.models:
         if names is not None and model.name not in names:
             continue
-        probability = None if _has_unknown_loss(model) else find_probability(model.settings, len(catalogue))
+        is_unknown = _has_unknown_loss(model, classes)
+        probability = None if is_unknown else find_probability(model.settings, len(catalogue), classes)
         if probability is not None and model.folders:
-            found = _read_model(model, probability, catalogue)
+            found = _read_model(model, probability, catalogue, classes)
             models += [found] if (found.items != PADDING).any() else []
     return models
 
 
 def calibration_remarks(
-    runs: LoadedRuns, models: Sequence[CalibratedModel], names: Collection[str] | None = None
+    runs: LoadedRuns,
+    models: Sequence[CalibratedModel],
+    names: Collection[str] | None = None,
+    own: SettingsClasses | None = None,
 ) -> list[str]:
     """Return a remark on every model without predictions: its loss is unknown, or no item was left to rank."""
-    read = {model.name for model in models}
+    read, classes = {model.name for model in models}, _loss_classes(runs, own)
     wanted = [model for model in runs.models if names is None or model.name in names]
     left_out = len(runs.models) - len(wanted)
     first = [f"The best {len(wanted)} models are shown, {left_out:,} others left out."] if left_out else []
@@ -129,25 +145,34 @@ def calibration_remarks(
         + [
             f"{model.name} ranked no items, because every user has seen all of them: no predictions."
             for model in wanted
-            if model.folders and model.name not in read and not _has_unknown_loss(model)
-            if find_probability(model.settings, 2) is not None
+            if model.folders and model.name not in read and not _has_unknown_loss(model, classes)
+            if find_probability(model.settings, 2, classes) is not None
         ]
         + [
-            f"{model.name} has a loss that this version does not know: no probabilities."
+            f"{model.name} has a loss that this version does not know: no probabilities; report --recipe FILE shows "
+            "those of a recipe's own loss."
             for model in wanted
-            if _has_unknown_loss(model)
+            if _has_unknown_loss(model, classes)
         ]
     )
 
 
-def _has_unknown_loss(model: ModelResults) -> bool:
+def _loss_classes(runs: LoadedRuns, own: SettingsClasses | None) -> SettingsClasses:
+    return known_classes(runs.settings, LOSS_CLASSES, own or {})
+
+
+def _has_unknown_loss(model: ModelResults, classes: SettingsClasses) -> bool:
     try:
-        return "loss" in model.settings and not isinstance(_restore_loss(model.settings), Loss)
+        if "loss" in model.settings:
+            _restore_loss(model.settings, classes)
     except InputError:
         return True
+    return False
 
 
-def _read_model(model: ModelResults, probability: Probability, catalogue: pd.Index) -> CalibratedModel:
+def _read_model(
+    model: ModelResults, probability: Probability, catalogue: pd.Index, classes: SettingsClasses
+) -> CalibratedModel:
     per_user, top = model.folders[0].read_per_user(), model.folders[0].read_top_items()
     rows = pd.Index(per_user["user"]).get_indexer(pd.Index(top["user"]))
     columns = top["position"].to_numpy() - 1
@@ -166,7 +191,7 @@ def _read_model(model: ModelResults, probability: Probability, catalogue: pd.Ind
         ),
         items=items,
         sums=probability.catalogue_sums(scores, logsumexps, per_user["sigmoid_sum"].to_numpy()),
-        optimal_sigmoid=find_optimal_sigmoid(model.settings, len(catalogue)),
+        optimal_sigmoid=find_optimal_sigmoid(model.settings, len(catalogue), classes),
         has_more_seeds=len(model.folders) > 1,
     )
 

@@ -15,7 +15,7 @@ from aprec_like.calibration import NUM_TOP_ITEMS, Probability, TruthGap, truth_g
 from aprec_like.datasets import Simulated
 from aprec_like.errors import InputError
 from aprec_like.recipe_classes import DATA_CLASSES
-from aprec_like.settings import restore
+from aprec_like.settings import SettingsClasses, restore
 from aprec_like.types import Array
 from evaluation.analysis.calibration import MAX_CHUNK_CELLS, read_calibrated_models
 from evaluation.results.load import LoadedRuns
@@ -23,8 +23,8 @@ from evaluation.results.load_split import load_split
 from evaluation.results.scorer import load_scorer
 
 
-def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
-    """Return the distance of the probabilities of all items from the true ones, by model.
+def full_gaps(runs: LoadedRuns, own: SettingsClasses | None = None) -> dict[str, TruthGap]:
+    """Return the distance of the probabilities of all items from the true ones, by model; `own` as in `load_scorer`.
 
     Raises `InputError` for data that is not simulated.
     """
@@ -34,9 +34,9 @@ def full_gaps(runs: LoadedRuns) -> dict[str, TruthGap]:
         raise InputError(f"{run.path}: true probabilities are known for simulated data only")
     truth = dataset.true_probabilities()
     test = load_split(run, Path()).test
-    models = {model.name: model for model in read_calibrated_models(runs)}
+    models = {model.name: model for model in read_calibrated_models(runs, own=own)}
     scorers = {
-        model.name: load_scorer(run, model.name, model.seeds[0], Path())
+        model.name: load_scorer(run, model.name, model.seeds[0], Path(), own)
         for model in runs.models
         if model.name in models
     }

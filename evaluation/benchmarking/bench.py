@@ -23,7 +23,7 @@ from evaluation.figures.growth import Growth, draw_growth
 from evaluation.figures.style import save_figure
 from evaluation.results.files import write_text
 from evaluation.running.run_recipe import select_models
-from evaluation.running.worker import worker_environment
+from evaluation.running.worker import import_environment, worker_environment
 from evaluation.table import Table, as_text
 from evaluation.table_formats import as_markdown
 
@@ -144,9 +144,9 @@ def run_measurement(options: BenchmarkOptions, name: str, inputs: Json, is_naive
     """
     inputs = {"recipe": str(options.recipe), "model": name, "steps": options.steps} | inputs
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.benchmarking.worker", json.dumps(inputs)],
+        [sys.executable, "-P", "-m", "evaluation.benchmarking.worker", json.dumps(inputs)],
         stdout=subprocess.PIPE,
-        env=os.environ.copy() if is_naive else worker_environment(os.environ),
+        env=(import_environment if is_naive else worker_environment)(os.environ),
         check=False,
     )
     return json.loads(done.stdout) if done.returncode == 0 else None

@@ -42,6 +42,7 @@ class ExportOptions:
         seed: training seed; `None` for the first finished one.
         k: number of items that are recommended unless a request says otherwise.
         data: folder of data files; `None` for the default.
+        recipe: recipe file whose own classes are loaded; `None` for none.
     """
 
     run: Path
@@ -51,6 +52,7 @@ class ExportOptions:
     seed: int | None
     k: int
     data: Path | None
+    recipe: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def export_model(options: ExportOptions) -> int:
 
 def _load_source(options: ExportOptions) -> ExportSource:
     run = RunFolder(options.run)
-    loaded = load_model(run, options.model, options.seed, options.data)
+    loaded = load_model(run, options.model, options.seed, options.data, options.recipe)
     histories = checked_histories(run, options.data or default_data_dir())
     return ExportSource(**vars(loaded), k=options.k, histories=histories)
 

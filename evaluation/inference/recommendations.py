@@ -18,10 +18,13 @@ from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
 from aprec_like.models import Scorer
+from aprec_like.recipe_classes import LOSS_CLASSES
+from aprec_like.settings import SettingsClasses
 from aprec_like.types import Array, Json
 from evaluation.analysis.calibration import find_probability
 from evaluation.cli import DONE
 from evaluation.printable import printable
+from evaluation.results.own_classes import known_classes, load_own_classes
 from evaluation.results.scorer import find_finished_model, load_scorer
 from evaluation.results.store import RunFolder
 
@@ -41,6 +44,7 @@ class RecommendOptions:
         seed: training seed; `None` for the first finished one.
         data: folder of data files; `None` for the default.
         json: whether to print a JSON object instead of a table.
+        recipe: recipe file whose own classes are loaded; `None` for none.
     """
 
     run: Path
@@ -50,6 +54,7 @@ class RecommendOptions:
     seed: int | None
     data: Path | None
     json: bool
+    recipe: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,9 @@ class LoadedModel:
         return describe_items(self.catalogue, items, scores[items], probabilities)
 
 
-def load_model(run: RunFolder, name: str, seed: int | None = None, data: Path | None = None) -> LoadedModel:
+def load_model(
+    run: RunFolder, name: str, seed: int | None = None, data: Path | None = None, recipe: Path | None = None
+) -> LoadedModel:
     """Load a finished model of a run; raises `InputError` if it is not finished or knows no new histories.
 
     Args:
@@ -90,11 +97,13 @@ def load_model(run: RunFolder, name: str, seed: int | None = None, data: Path | 
         name: name of the model.
         seed: training seed; `None` for the first finished one.
         data: folder of data files, to fit counting models again; `None` for the default.
+        recipe: recipe file whose own classes are loaded; `None` for none.
     """
     settings, catalogue = run.read_recipe(), run.read_items()
     seed = find_finished_model(run, name, seed)
-    scorer = load_scorer(run, name, seed, data or default_data_dir())
-    probability = _known_probability(settings["models"][name], len(catalogue))
+    own = load_own_classes(run, recipe)
+    scorer = load_scorer(run, name, seed, data or default_data_dir(), own)
+    probability = _known_probability(settings, name, len(catalogue), own)
     return LoadedModel(run, name, seed, scorer, catalogue, probability, bool(settings["evaluation"]["exclude_seen"]))
 
 
@@ -102,7 +111,7 @@ def print_recommendations(options: RecommendOptions) -> int:
     """Print the recommendations of a model; returns the exit code."""
     run = RunFolder(options.run)
     history = find_items(run.read_items(), options.items)  # before the model is loaded, which takes seconds
-    loaded = load_model(run, options.model, options.seed, options.data)
+    loaded = load_model(run, options.model, options.seed, options.data, options.recipe)
     recommended, known = loaded.recommend(history, options.k), describe_items(loaded.catalogue, history)
     if options.json:
         answer: Json = {"run": run.path.name, "model": options.model, "seed": loaded.seed}
@@ -118,12 +127,21 @@ def predict(probability: Probability, scores: Array, items: Array) -> Array:
     return probability(scores[None, items], np.array([np.logaddexp.reduce(scores)]))[0]
 
 
-def _known_probability(settings: Json, num_items: int) -> Probability | None:
-    """Return how scores of a model become probabilities; `None`, with a line on standard error, if that is unknown."""
+def _known_probability(
+    recipe: Json, model: str, num_items: int, own: SettingsClasses | None = None
+) -> Probability | None:
+    """Return how scores of a model become probabilities; `None`, with a line on standard error, if that is unknown.
+
+    Args:
+        recipe: the content of recipe.json.
+        model: name of the model.
+        num_items: size of the catalogue.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
+    """
     try:
-        return find_probability(settings, num_items)
+        return find_probability(recipe["models"][model], num_items, known_classes(recipe, LOSS_CLASSES, own or {}))
     except InputError as error:
-        print(f"no probabilities: {error}", file=sys.stderr)
+        print(f"no probabilities: {error}; --recipe FILE names the recipe of a loss of your own", file=sys.stderr)
         return None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aprec_like.errors import InputError
 from aprec_like.files import refuse_links
+from aprec_like.settings import SettingsClasses
 from aprec_like.types import Array
 from evaluation.analysis.calibration import (
     CalibratedModel,
@@ -35,6 +36,7 @@ from evaluation.page.sections import (
     summarise,
 )
 from evaluation.results.load import LoadedRuns, load_runs
+from evaluation.results.own_classes import load_own_classes
 from evaluation.results.store import RunFolder
 from evaluation.table import Table
 
@@ -92,11 +94,13 @@ class ReportOptions:
         run: the results folder.
         user: ID of the user whose predicted probabilities are shown; `None` for the default.
         truth: whether to compare the probabilities of all items with the true ones.
+        recipe: recipe file whose own classes are loaded; `None` for none.
     """
 
     run: Path
     user: str | None
     truth: bool
+    recipe: Path | None = None
 
 
 def write_report(options: ReportOptions) -> int:
@@ -105,15 +109,15 @@ def write_report(options: ReportOptions) -> int:
     refuse_links(folder.path)
     runs = load_runs([folder])
     comparison = compare_models(runs)
-    names = _calibrated_names(comparison)
-    models = read_calibrated_models(runs, names)
+    names, own = _calibrated_names(comparison), _load_own_classes(folder, options.recipe)
+    models = read_calibrated_models(runs, names, own)
     truths = _read_truths(runs, models)
-    remarks = calibration_remarks(runs, models, names)
+    remarks = calibration_remarks(runs, models, names, own)
     for remark in remarks:
         print(remark, file=sys.stderr)
     tables = [calibration_table(models, truths, remarks)] if models else []
     if options.truth:
-        tables.append(_truth_table(runs))
+        tables.append(_truth_table(runs, own))
     print(f"{len(runs.models):,} models; drawing the figures", file=sys.stderr)
     figures = list(make_figures(runs, comparison, models, truths, options.user))
     write_figures(folder, figures)
@@ -170,7 +174,14 @@ def _read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> Mapping
         return None
 
 
-def _truth_table(runs: LoadedRuns) -> Table:
+def _load_own_classes(folder: RunFolder, recipe: Path | None) -> SettingsClasses:
+    """Return the own classes of a recipe file, which may need TensorFlow; nothing without one."""
+    if recipe is not None:
+        import_tensorflow()
+    return load_own_classes(folder, recipe)
+
+
+def _truth_table(runs: LoadedRuns, own: SettingsClasses) -> Table:
     """Return a table of predicted against true probabilities of all items; loads the models and TensorFlow."""
     import_tensorflow()
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of one tracing per network
@@ -178,7 +189,7 @@ def _truth_table(runs: LoadedRuns) -> Table:
 
     rows = [
         [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}", f"{gap.excluded:.1%}"]
-        for name, gap in full_gaps(runs).items()
+        for name, gap in full_gaps(runs, own).items()
     ]
     return Table(
         "truth",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from aprec_like.errors import InputError
@@ -95,6 +95,20 @@ def learns_validation(model: Json, fit_on: str) -> bool:
     return not is_trained or bool((model.get("training") or {}).get("learns_validation_targets"))
 
 
+def changed_code(stored: Json, settings: Json, models: Iterable[str]) -> Iterator[str]:
+    """Yield the recipe's own classes of these models, and of data and metrics, whose code differs between two recipes.
+
+    Args:
+        stored: the content of recipe.json; those of earlier versions do not know the code.
+        settings: the same of the recipe as it is now.
+        models: names of models.
+    """
+    before, after = (each.get("code", {}) for each in (stored, settings))
+    pairs = [(before.get("models", {}).get(name, {}), after.get("models", {}).get(name, {})) for name in models]
+    for old, new in (*pairs, (before.get("shared", {}), after.get("shared", {}))):
+        yield from (name for name, digest in old.items() if new.get(name, digest) != digest)
+
+
 def check_unchanged_settings(recipe: Json, stored: Json, model: str, source: object) -> None:
     """Check that the settings of a recipe are those that its run has stored; raises `ChangedDuringRunError`.
 
@@ -109,6 +123,7 @@ def check_unchanged_settings(recipe: Json, stored: Json, model: str, source: obj
         changed.append("fit_on")
     if recipe["models"].get(model) is None or recipe["models"][model] != stored["models"].get(model):
         changed.append(f"models[{model!r}]")
+    changed += [f"code of {name}" for name in changed_code(stored, recipe, [model])]
     if changed:
         raise ChangedDuringRunError(
             f"{source}: was changed during the run ({', '.join(changed)}); no model is mixed in; put it back and start "

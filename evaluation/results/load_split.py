@@ -8,17 +8,25 @@ from aprec_like.datasets import Dataset
 from aprec_like.errors import InputError
 from aprec_like.filters import Filter, apply_filters
 from aprec_like.recipe_classes import DATA_CLASSES
-from aprec_like.settings import restore
+from aprec_like.settings import SettingsClasses, restore
 from aprec_like.splits import Split, SplitRule
+from evaluation.results.own_classes import known_classes
 from evaluation.results.store import RunFolder
 
 
-def load_split(run: RunFolder, data_dir: Path) -> Split:
-    """Load and split the data of a run; raises `InputError` if it is not on disk, or not the same data."""
+def load_split(run: RunFolder, data_dir: Path, own: SettingsClasses | None = None) -> Split:
+    """Load and split the data of a run; raises `InputError` if it is not on disk, or not the same data.
+
+    Args:
+        run: the results folder.
+        data_dir: folder of data files.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
+    """
     settings, description = run.read_recipe(), run.read_dataset()
-    dataset = restore(settings.get("dataset"), DATA_CLASSES)
-    rule = restore(settings.get("split"), DATA_CLASSES)
-    filters = restore(settings.get("filters", []), DATA_CLASSES)
+    classes = known_classes(settings, DATA_CLASSES, own or {})
+    dataset = restore(settings.get("dataset"), classes)
+    rule = restore(settings.get("split"), classes)
+    filters = restore(settings.get("filters", []), classes)
     if not isinstance(dataset, Dataset) or not dataset.is_on_disk(data_dir):
         raise InputError(f"the data of {run.path.name} are not in {data_dir}; name their folder with --data")
     if not isinstance(rule, SplitRule) or not all(isinstance(each, Filter) for each in filters):

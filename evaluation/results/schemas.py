@@ -158,6 +158,7 @@ SCHEMAS: Mapping[str, Check] = {
         {
             "run": name,
             "source": digest,
+            "code": fields({}, {"models": mapping(name, mapping(text, digest)), "shared": mapping(text, digest)}),
             "dataset": settings,
             "filters": list_of(settings),
             "split": settings,

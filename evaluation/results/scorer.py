@@ -10,10 +10,11 @@ from aprec_like.models import CountingModel, MatrixFactorisation, NeuralModel, P
 from aprec_like.models.popularity import PopularityScorer
 from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.recipe_classes import recipe_classes
-from aprec_like.settings import restore
+from aprec_like.settings import SettingsClasses, restore
 from aprec_like.splits import counted_interactions
 from evaluation.results.identity import identify
 from evaluation.results.load_split import load_split
+from evaluation.results.own_classes import known_classes
 from evaluation.results.store import WEIGHTS, RunFolder, check_is_finished
 
 
@@ -27,11 +28,20 @@ def find_finished_model(run: RunFolder, name: str, seed: int | None = None) -> i
     return seeds[0] if seed is None else seed
 
 
-def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> Scorer:
+def load_scorer(
+    run: RunFolder, name: str, seed: int | None, data_dir: Path, own: SettingsClasses | None = None
+) -> Scorer:
     """Load a finished model as a scorer of any history; raises `InputError` if files are missing or damaged.
 
     Networks are built from recipe.json and load the stored weights; Popularity uses the counts in items.parquet; other
     counting models are fitted again, for which the data must be on disk.
+
+    Args:
+        run: the results folder.
+        name: name of the model.
+        seed: training seed; `None` for the first finished one.
+        data_dir: folder of data files.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
     """
     seed = find_finished_model(run, name, seed)
     folder, recipe, items = run.model(name, seed), run.read_recipe(), run.read_items()
@@ -40,32 +50,32 @@ def load_scorer(run: RunFolder, name: str, seed: int | None, data_dir: Path) -> 
         raise InputError(f"{run.path}: {name} is not in the recipe that this run had last")
     if "run" in recipe:
         folder.check_identity(identify(recipe, run.read_dataset(), name, seed))
-    settings = recipe["models"][name]
+    settings, classes = recipe["models"][name], known_classes(recipe, recipe_classes(), own or {})
     if settings.get("class") == "Trained":
-        _check_is_shipped(run, name, settings.get("model"))
-        model = restore(settings.get("model"), recipe_classes())
+        _check_is_known(run, name, settings.get("model"), classes)
+        model = restore(settings.get("model"), classes)
         if isinstance(model, MatrixFactorisation):
             raise InputError(f"{name} is a matrix factorisation, which knows only its own users, no new histories")
         if not isinstance(model, NeuralModel):
             raise InputError(f"{run.path}: {name} is no network that this version knows")
         weights = folder.verified(WEIGHTS)
         return NetworkScorer(_load_network(model, len(items), bool(settings.get("prior_start")), weights))
-    _check_is_shipped(run, name, settings)
-    model = restore(settings, recipe_classes())
-    if isinstance(model, Popularity):
+    _check_is_known(run, name, settings, classes)
+    model = restore(settings, classes)
+    if type(model) is Popularity:  # not a class of the recipe's own that is derived from it
         return PopularityScorer(items["train_count" if run.fit_on() == "train" else "count"].to_numpy())
     if not isinstance(model, CountingModel):
         raise InputError(f"{run.path}: {name} is neither a network nor a counting model")
-    return model.fit(counted_interactions(load_split(run, data_dir), run.fit_on()))
+    return model.fit(counted_interactions(load_split(run, data_dir, own), run.fit_on()))
 
 
-def _check_is_shipped(run: RunFolder, name: str, settings: object) -> None:
-    """Refuse a model whose class the recipe defined: no code of a results folder is run."""
+def _check_is_known(run: RunFolder, name: str, settings: object, classes: SettingsClasses) -> None:
+    """Refuse a model of a class that is not known: no code of a results folder is run unasked."""
     kind = settings.get("class") if isinstance(settings, dict) else None
-    if isinstance(kind, str) and kind not in recipe_classes():
+    if isinstance(kind, str) and kind not in classes:
         raise InputError(
-            f"{run.path}: {name} is a {kind}, a class that its recipe defined, and no code of a results folder is run; "
-            "its rankings are in top_items.parquet; a class in aprec_like/models can be loaded"
+            f"{run.path}: {name} is a {kind}, a class that its recipe defined, and no code of a results folder is run "
+            "unasked; --recipe FILE names the recipe with that class, which is executed"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from aprec_like.errors import InputError
 from aprec_like.training.checkpoints import has_checkpoint, without_limits
 from aprec_like.types import Json
-from evaluation.results.identity import NOT_RANKING, SHARED_SETTINGS, learns_validation
+from evaluation.results.identity import NOT_RANKING, SHARED_SETTINGS, changed_code, learns_validation
 from evaluation.results.store import ModelFolder, RunFolder
 
 
@@ -26,6 +26,11 @@ def check_unchanged(run: RunFolder, settings: Json, dataset: Json, kept: set[str
     for name in sorted(kept & set(settings["models"])):
         _check_model(run, name, models[name], settings["models"][name])
         _check_learned_data(run, name, models[name], stored.get("fit_on", "mixed"), settings["fit_on"])
+    for name in changed_code(stored, settings, kept):
+        raise InputError(
+            f"{run.path}: the code of {name} is not the one that finished or started models were run with; put it "
+            f"back, train again with --fresh, or keep both with --results DIR"
+        )
     # Earlier versions stored the leakage of leave-one-out among the sizes of a temporal split.
     stored_split = {name: value for name, value in stored_data.get("split", {}).items() if name != "leave_one_out"}
     if (stored_data.get("sha256"), stored_split) != (dataset["sha256"], dataset["split"]):

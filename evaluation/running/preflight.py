@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from aprec_like.errors import InputError
 from aprec_like.files import StorageError, refuse_links, remove_part_files
 from aprec_like.interactions import Interactions
 from aprec_like.recipe import Recipe, Trained
+from aprec_like.recipe.own_code import describe_code
 from aprec_like.settings import describe
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
@@ -92,6 +93,8 @@ def prepare(
     """
     refuse_links(run.path)
     settings = describe(recipe) | {"columns": list(recipe.evaluation.columns), "run": run.path.name}
+    if code := describe_code(recipe):
+        settings["code"] = code
     removed = jobs if is_fresh else []
     kept = {name for name, seed, folder in run.models() if _is_kept(folder) and (name, seed) not in removed}
     ranked_again: list[ModelAndSeed] = []
@@ -102,6 +105,7 @@ def prepare(
         taken_out = {name: model for name, model in stored_models(stored).items() if name in kept - set(recipe.models)}
         if taken_out:
             settings["removed_models"] = taken_out
+            _keep_code(settings, stored, taken_out)
             print(f"no longer in the recipe and the table, kept in the folder: {', '.join(taken_out)}", file=sys.stderr)
         _update_identities(run, stored, settings, data.description, removed)
         if stored["columns"] != settings["columns"]:
@@ -148,6 +152,14 @@ def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[ModelAndSe
         if name in recipe.models and (name, seed) not in removed and _is_readable_and_finished(folder):
             per_user = add_metrics(folder.path, folder.read_per_user(), recipe.evaluation.columns)
             folder.replace_metrics(summarise(per_user, recipe.evaluation))
+
+
+def _keep_code(settings: Json, stored: Json, names: Iterable[str]) -> None:
+    """Keep the digests of the code of models that were taken out of the recipe, for when they are put back."""
+    kept = {name: code for name, code in stored.get("code", {}).get("models", {}).items() if name in names}
+    if kept:
+        code = settings.setdefault("code", {})
+        code["models"] = code.get("models", {}) | kept
 
 
 def _find_other_depths(

@@ -14,6 +14,7 @@ from aprec_like.errors import NotFiniteError, StoppedError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Trained, load_recipe
+from aprec_like.recipe.own_code import describe_code
 from aprec_like.settings import describe
 from evaluation.cli import DONE, FAILED
 from evaluation.results.identity import ChangedDuringRunError, check_unchanged_settings, identify
@@ -38,7 +39,7 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
     recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
     folder = results.model(options.model, options.seed)
     stored = results.read_recipe()
-    check_unchanged_settings(describe(recipe), stored, options.model, options.recipe)
+    check_unchanged_settings(describe(recipe) | {"code": describe_code(recipe)}, stored, options.model, options.recipe)
     identity = identify(stored, results.read_dataset(), options.model, options.seed)
     run = ModelRun(
         recipe,

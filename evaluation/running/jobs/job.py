@@ -32,9 +32,11 @@ class Job:
     weight: float = 1.0
 
     def command(self) -> list[str]:
-        """Return the command line; after `python -P` the process does not look into the current folder either."""
-        isolation = ["-P"] if sys.flags.safe_path else []
-        return [sys.executable, *isolation, "-m", self.module, self.argument]
+        """Return the command line. With -P no `evaluation.py` of the current folder takes the package's place.
+
+        The package is found by the environment variables of `worker_environment`, unless it is installed.
+        """
+        return [sys.executable, "-P", "-m", self.module, self.argument]
 
 
 @dataclass(frozen=True)

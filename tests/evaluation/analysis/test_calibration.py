@@ -137,7 +137,15 @@ def test_a_loss_that_this_version_does_not_know_gets_a_remark_and_no_probabiliti
     models = read_calibrated_models(runs)
     remarks = calibration_remarks(runs, models)
     assert [model.name for model in models] == ["Oracle"]
-    assert remarks == ["Overconfident has a loss that this version does not know: no probabilities."]
+    assert len(remarks) == 1
+    assert remarks[0].startswith("Overconfident has a loss that this version does not know: no probabilities; ")
     assert calibration_table(models, None, remarks).caption.endswith(remarks[0])
     known = load_runs([run])
     assert calibration_remarks(known, read_calibrated_models(known)) == []
+
+    # A class of the recipe's own that the user named, and one that only has the name of the package's.
+    assert len(read_calibrated_models(runs, own={"FocalLoss": BCE})) == 2
+    recipe["models"]["Overconfident"]["loss"]["class"] = "BCE"
+    recipe["code"] = {"models": {"Overconfident": {"BCE": "0" * 64}}, "shared": {}}
+    copy.write_recipe(b"", recipe)
+    assert len(read_calibrated_models(load_runs([copy]))) == 1

@@ -45,7 +45,8 @@ def marks(settings, *statuses):
         ({"seconds_to_best": 0.1}, []),
     ],
     ids=["as Popularity", "worse than Popularity", "better, but much the same lists", "better, with other lists",
-         "started", "Popularity's lists of Beauty", "converged", "trained without validation", "of an earlier version", "a counting model"],
+         "started", "Popularity's lists of Beauty", "converged",
+         "trained without validation", "of an earlier version", "a counting model"],
 )  # fmt: skip
 def test_a_training_that_never_started_is_recognised(status, expected):
     assert marks(FROM_ZERO, status) == expected

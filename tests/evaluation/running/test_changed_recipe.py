@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation import compare, run
+from evaluation import compare, recommend, run
 
 RECIPE = """
 from aprec_like.candidates import UniformCandidates
@@ -35,14 +35,14 @@ class CommandLine:
 
     def run(self, source, results="results"):
         (self.folder / "counted.py").write_text(source)
-        return self._call(
+        return self.call(
             run, str(self.folder / "counted.py"), "--data", str(self.folder), "--results", str(self.folder / results)
         )
 
     def compare(self, *options):
-        return self._call(compare, str(self.results), *options)
+        return self.call(compare, str(self.results), *options)
 
-    def _call(self, command, *arguments):
+    def call(self, command, *arguments):
         self.monkeypatch.setattr("sys.argv", [command.__name__, *arguments])
         code = command.run_command(command.main)
         self.out, self.err = self.capfd.readouterr()
@@ -83,3 +83,54 @@ def test_other_metrics_need_no_training_and_a_model_taken_out_leaves_the_table(c
 
 def models_of(commands):
     return json.loads(commands.out)["models"]
+
+
+OWN = """
+from dataclasses import dataclass
+import numpy as np
+from aprec_like.calibration import SigmoidProbability
+from aprec_like.datasets import TextFile
+from aprec_like.losses import SampledLoss
+from aprec_like.models import CountingModel
+from aprec_like.models.base import CommonScorer
+from aprec_like.recipe import Recipe
+from aprec_like.splits import LeaveOneOut
+
+class Scores(CommonScorer):
+    def __init__(self, counts):
+        self.counts = counts
+
+    @property
+    def common_scores(self):
+        return SIGN * self.counts
+
+SIGN = np.float32(-1)
+
+@dataclass(frozen=True)
+class Popularity(CountingModel):
+    def fit(self, known):
+        return Scores(np.bincount(known.items, minlength=known.num_items).astype(np.float32))
+
+recipe = Recipe(TextFile("circle.txt"), {"Rare first": Popularity()}, split=LeaveOneOut(num_validation_users=50))
+"""
+
+
+def test_a_class_of_the_recipe_is_not_taken_for_another_after_a_change_or_by_its_name(commands):
+    """Its name is one of the package's; its code is loaded from a file that the user names, and only if unchanged."""
+    assert commands.run(OWN) == 0
+    run = str(commands.results)
+    ask = ["--data", str(commands.folder), "--model", "Rare first", "--items", "1", "-k", "1", "--json"]
+    assert commands.call(recommend, run, *ask) == 2
+    assert "a class that its recipe defined" in commands.err and "--recipe FILE" in commands.err
+    assert commands.call(recommend, run, *ask, "--recipe", str(commands.folder / "counted.py")) == 0
+    counts = pd.read_parquet(commands.results / "items.parquet").set_index("item")["train_count"].drop(1)
+    assert counts[json.loads(commands.out)["recommendations"][0]["item"]] == counts.min() < counts.max()
+
+    before = {path: path.read_bytes() for path in commands.results.rglob("*") if path.is_file()}
+    assert commands.run(OWN.replace("float32(-1)", "float32(1)")) == 2
+    assert "the code of Popularity is not the one that finished or started models were run with" in commands.err
+    assert {path: path.read_bytes() for path in before} == before
+    assert commands.call(recommend, run, *ask, "--recipe", str(commands.folder / "counted.py")) == 2
+    assert "its class Popularity is not the one of" in commands.err and len(commands.err.splitlines()) == 1
+    assert commands.call(recommend, run, *ask, "--recipe", str(commands.results / "recipe.py")) == 0
+    assert commands.run(OWN + "# a remark\n") == 0 and "Rare first, seed 1: finished on" in commands.err
