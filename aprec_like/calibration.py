@@ -101,6 +101,16 @@ class Probability(ABC):
             sigmoid_sums: (users,) sum of sigmoid(score) over the catalogue.
         """
 
+    def seen_shares(self, sigmoid_sums: Array, seen_sigmoid_sums: Array, seen_softmax_sums: Array) -> Array | None:
+        """Return (users,) shares of the predicted mass on items of the history; `None` if they are not known.
+
+        Args:
+            sigmoid_sums: (users,) sum of sigmoid(score) over the catalogue.
+            seen_sigmoid_sums: (users,) sum of sigmoid(score) over the items of the history.
+            seen_softmax_sums: (users,) sum of the softmax over the catalogue of the same items.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class SigmoidProbability(Probability):
@@ -114,6 +124,10 @@ class SigmoidProbability(Probability):
     def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
         return sigmoid_sums
 
+    @override
+    def seen_shares(self, sigmoid_sums: Array, seen_sigmoid_sums: Array, seen_softmax_sums: Array) -> Array:
+        return seen_sigmoid_sums / sigmoid_sums
+
 
 @dataclass(frozen=True)
 class SoftmaxProbability(Probability):
@@ -126,6 +140,10 @@ class SoftmaxProbability(Probability):
     @override
     def catalogue_sums(self, scores: Array, logsumexps: Array, sigmoid_sums: Array) -> Array:
         return np.ones(len(logsumexps))
+
+    @override
+    def seen_shares(self, sigmoid_sums: Array, seen_sigmoid_sums: Array, seen_softmax_sums: Array) -> Array:
+        return seen_softmax_sums
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: exit codes, errors as one line instead of a traceback, import of TensorFlow."""
+"""Shared parts of the commands: exit codes, errors as one line, progress on standard error, import of TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO, cast
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TextIO, TypeVar, cast
 
 from aprec_like.errors import InputError, first_line
 from evaluation.printable import PrintableStream, printable
+
+T = TypeVar("T")
+
+SECONDS_BETWEEN_LINES = 3.0
+"""Work that takes less prints no progress."""
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
@@ -64,6 +70,22 @@ def import_extra(module: str, extra: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         raise InputError(f"this needs {package}: pip install 'aprec_like[{extra}]' ({first_line(error)})") from error
+
+
+def track(steps: Iterable[T], title: str, num_steps: int) -> Iterator[T]:
+    """Yield the steps of some work, and print its progress on standard error once it takes several seconds.
+
+    Args:
+        steps: the steps.
+        title: what is done, as in "bootstrap".
+        num_steps: their number.
+    """
+    next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+    for done, step in enumerate(steps):
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            print(f"{title}: {done:,} of {num_steps:,}", file=sys.stderr)
+        yield step
 
 
 def import_tensorflow() -> None:

@@ -89,7 +89,11 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--pairwise", action="store_true", help="every pair of models")
     parser.add_argument("--ladder", action="store_true", help="what validation says of each change to the model before")
-    parser.add_argument("--effects", action="store_true", help="architectures by losses: what each change brings")
+    parser.add_argument(
+        "--effects",
+        action="store_true",
+        help="architectures by losses, and learning rates where crossed: what each step brings",
+    )
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
     parser.add_argument(
         "--time-to",

@@ -27,7 +27,7 @@ LEVELS = (
     ("evaluation: cli printable table table_formats",),
     ("evaluation/results",),
     ("evaluation/caveats",),
-    ("evaluation/analysis",),
+    ("evaluation/analysis", "evaluation/calibration"),
     ("evaluation/figures",),
     ("evaluation/page",),
     ("evaluation/inference",),
@@ -135,13 +135,14 @@ assert "tensorflow" not in sys.modules and "keras" not in sys.modules
 
 
 def test_comparing_and_reporting_need_no_tensorflow():
-    """All of analysis, figures and page but `analysis/truth`, for which models score again."""
-    folders = tuple(f"evaluation/{name}" for name in ("results/store", "results/load", "analysis", "figures", "page"))
+    """All of analysis, calibration, figures and page but `calibration/truth`, for which models score again."""
+    names = ("results/store", "results/load", "analysis", "calibration", "figures", "page")
+    folders = tuple(f"evaluation/{name}" for name in names)
     paths = [str(path.relative_to(ROOT).with_suffix("")) for path in FILES]
     modules = [path.replace("/", ".") for path in paths if path.startswith(folders)]
     code = f"""
 import importlib, sys
-for module in {sorted({*modules} - {"evaluation.analysis.truth"})!r} + ["evaluation.compare", "evaluation.report"]:
+for module in {sorted({*modules} - {"evaluation.calibration.truth"})!r} + ["evaluation.compare", "evaluation.report"]:
     importlib.import_module(module)
     assert "tensorflow" not in sys.modules and "keras" not in sys.modules, module
 """

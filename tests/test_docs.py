@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aprec_like import datasets, filters, losses, metrics, models, recipe, splits
-from aprec_like.recipe import Recipe, load_recipe
+from aprec_like.recipe import Evaluation, Recipe, load_recipe
 from aprec_like.training import train
 from evaluation import compare
 
@@ -117,6 +118,14 @@ def test_the_numbers_beside_the_paper_are_those_that_the_named_command_prints(mo
     compare.run_command(compare.main)
     printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert table.splitlines() == printed and len(printed) > 20
+
+
+def test_the_page_on_statistics_says_of_every_field_of_a_recipe_whether_it_makes_runs_incomparable():
+    section = (ROOT / "docs/statistics.md").read_text().partition("## What is refused")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
+    of_recipe = {field.name for field in fields(Recipe)} - {"evaluation"}
+    assert named == of_recipe | {f"evaluation.{field.name}" for field in fields(Evaluation)}
 
 
 def test_the_readme_is_short():

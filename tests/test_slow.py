@@ -21,9 +21,9 @@ from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
 from aprec_like.splits import HeldOut
 from aprec_like.training import loop as training
-from evaluation.analysis.calibration import read_calibrated_models, read_truths, top_gap
-from evaluation.analysis.truth import full_gaps
 from evaluation.benchmarking import naive
+from evaluation.calibration.predictions import read_calibrated_models, read_truths, top_gap
+from evaluation.calibration.truth import full_gaps
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from tests.conftest import interactions_from
@@ -65,7 +65,8 @@ def test_no_model_beats_the_oracle_over_five_seeds(tmp_path):
 @pytest.mark.slow
 def test_calibrated_gsasrec_predicts_the_truth_of_simulated_users_and_sasrec_does_not(tmp_path):
     """At 80 % of the Oracle's NDCG@10 and more, ten times nearer to the truth, and as Theorem 1 says at every K."""
-    results = run("simulated_overconfidence", tmp_path, "--only", "SASRec", "gSASRec, t=1", "Oracle")
+    names = ("--only", "SASRec", "gSASRec, t=1", "Oracle")
+    results = run("simulated_overconfidence", tmp_path, *names, "--seeds", "1")
     assert mean_ndcg(results, "gSASRec, t=1") > 0.8 * mean_ndcg(results, "Oracle")
     runs = load_runs([RunFolder(results)])
     models = {model.name: model for model in read_calibrated_models(runs)}

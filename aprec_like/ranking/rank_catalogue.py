@@ -22,6 +22,7 @@ from aprec_like.ranking.catalogue_scan import (
 )
 from aprec_like.ranking.common_scores import scan_common_scores
 from aprec_like.ranking.scan_interface import Scan, ScoreItems, check_finite
+from aprec_like.ranking.seen_mass import sum_seen
 from aprec_like.splits import HeldOut
 from aprec_like.types import Array, Tensor
 
@@ -42,6 +43,8 @@ class Rankings:
         target_scores: (cases,) scores of the targets.
         sigmoid_sums: (cases,) sum of sigmoid(score) over the catalogue, seen items included; NaN with a depth of 0.
         logsumexps: (cases,) log of the sum of exp(score) over the catalogue, likewise.
+        seen_sigmoid_sums: (cases,) sum of sigmoid(score) over the distinct items of the history; NaN with a depth of 0.
+        seen_softmax_sums: (cases,) sum of the softmax over the catalogue of the same items, likewise.
         top_items: (cases, depth) best items first, PADDING where there are fewer.
         top_scores: (cases, depth) their scores.
         candidate_ranks: (cases,) rank of the target among sampled candidates only, if candidates were given.
@@ -51,6 +54,8 @@ class Rankings:
     target_scores: Array
     sigmoid_sums: Array
     logsumexps: Array
+    seen_sigmoid_sums: Array
+    seen_softmax_sums: Array
     top_items: Array
     top_scores: Array
     candidate_ranks: Array | None = None
@@ -117,7 +122,9 @@ def rank(
         target_scores, result, score_items = scan(histories, _make_inputs(histories, targets, num_items))
         is_ranked = ~_is_seen(histories, targets) if exclude_seen else True
         ranks = np.where(is_ranked, (num_items + 1 + result.num_better_minus_worse) / 2, np.inf)
-        columns = [ranks, target_scores, *_catalogue_sums(result, depth), *_top_items(result)]
+        sums = _catalogue_sums(result, depth)
+        seen_sums = sum_seen(score_items, histories, sums[1], num_items) if depth else sums
+        columns = [ranks, target_scores, *sums, *seen_sums, *_top_items(result)]
         if candidates is not None:
             columns.append(_rank_among(score_items, targets, candidates[cases]))
         chunks.append(tuple(columns))
@@ -147,7 +154,7 @@ def _scan_network(scorer: NetworkScorer, spec: ScanSpec) -> Scan:
         target_scores, result = scan(table, states, inputs, bias)
 
         def score_items(items: Array) -> Array:
-            return np.asarray(tf.linalg.matvec(tf.gather(table, items), states))
+            return np.asarray(tf.linalg.matvec(tf.gather(table, items), states) + bias)
 
         return target_scores.numpy(), result.numpy(), score_items
 

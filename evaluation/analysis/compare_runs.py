@@ -10,7 +10,13 @@ from pathlib import Path
 
 from aprec_like.errors import InputError
 from aprec_like.types import Json
-from evaluation.analysis.breakdown import beyond_accuracy_table, effects_table, strata_table, stratify
+from evaluation.analysis.breakdown import (
+    beyond_accuracy_table,
+    effects_table,
+    measure_beyond_accuracy,
+    strata_table,
+    stratify,
+)
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
@@ -124,7 +130,7 @@ def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOpti
         if options.explain:
             yield strata_table(stratify(runs, metric, *options.explain), metric, *options.explain)
     if options.beyond_accuracy:
-        yield beyond_accuracy_table(runs)
+        yield beyond_accuracy_table(runs, measure_beyond_accuracy(runs))
     if options.time_to:
         yield time_table(runs, options.time_to)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from aprec_like.types import Array
 from evaluation.analysis.variance import Trainings, TrainingVariance, standard_error
+from evaluation.cli import track
 
 NUM_RESAMPLES = 10_000
 RESAMPLING_SEED = 20_230_918
@@ -141,7 +142,7 @@ def _weighted_sums(columns: Array, draw: DrawWeights, num_resamples: int, seed: 
     random = np.random.default_rng(seed)
     step = max(1, MAX_CHUNK_WEIGHTS // len(columns))
     table = np.ascontiguousarray(columns.T)
-    for start in range(0, num_resamples, step):
+    for start in track(range(0, num_resamples, step), "chunks of resamples", -(-num_resamples // step)):
         weights = draw(min(step, num_resamples - start), len(columns), random)
         # In this order of the factors OpenBLAS uses one thread; its threads wait for each other in the other order.
         yield (table @ weights.T).T

@@ -21,6 +21,7 @@ from evaluation.analysis.resampling import (
     randomisation_tests,
 )
 from evaluation.analysis.variance import StandardError, Trainings, standard_error
+from evaluation.cli import track
 
 Key = TypeVar("Key")
 
@@ -127,7 +128,7 @@ def paired_tests(pairs: Sequence[PairValues], method: str = "paired-t") -> list[
     elif method == "randomisation":
         p_values = randomisation_tests(columns)
     else:
-        p_values = [TESTS[method](differences) for differences in columns]
+        p_values = [TESTS[method](differences) for differences in track(columns, "tests", len(columns))]
     for number, p_value in zip(found, p_values, strict=True):
         tests[number] = replace(tests[number], p_value=p_value)
     return tests

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
-from aprec_like.errors import InputError
-from aprec_like.types import Array
-from evaluation.analysis.calibration import CalibratedModel, caption_notes
+from evaluation.analysis.breakdown import ItemCounts
 from evaluation.analysis.comparison import Comparison
 from evaluation.analysis.pairwise import compare_pairs
+from evaluation.calibration.summary import CalibrationSummary, caption_notes
 from evaluation.figures.calibration import draw_confidence, draw_one_user, draw_reliability
 from evaluation.figures.results import (
     draw_dataset,
@@ -29,11 +26,9 @@ from evaluation.results.load import LoadedRuns
 from evaluation.results.store import RunFolder, encode_name
 
 MAIN_METRIC = "NDCG@10"
-PAPER_USER = 963
-"""The user of MovieLens-1M whose probabilities the gSASRec paper shows."""
 MAX_MATRIX_MODELS = 12
 """The matrix of all pairs is left out for more models than this."""
-MAX_LINES = 10
+MAX_LINES = 12
 """Figures of lines show at most this many models, the best ones."""
 MAX_MARKS = 40
 """The figure of quality against time, one mark per model, shows all models up to this number, else the best ones."""
@@ -66,29 +61,24 @@ def main_metric(metrics: Sequence[str]) -> str:
 
 
 def make_figures(
-    runs: LoadedRuns,
-    comparison: Comparison,
-    models: Sequence[CalibratedModel],
-    truths: Mapping[str, Array] | None = None,
-    user: str | None = None,
+    runs: LoadedRuns, comparison: Comparison, calibration: Sequence[CalibrationSummary], item_counts: ItemCounts
 ) -> Iterator[ReportFigure]:
     """Draw all figures of a run.
 
     Args:
         runs: the results.
         comparison: of these results.
-        models: the models whose scores are probabilities.
-        truths: true probabilities of their top items by model, (users, depth), for simulated data.
-        user: ID of the user whose probabilities are shown; `None` for the paper's user, or the first one.
+        calibration: of the models whose scores are probabilities.
+        item_counts: popularity of the items.
     """
     yield from _result_figures(runs, comparison)
     yield from _training_figures(runs, comparison)
-    shown = _shown_models([model.name for model in models], comparison)
-    yield from _calibration_figures(runs, [model for model in models if model.name in shown], truths, user)
-    cases, items = runs.folders[0].read_cases(), runs.folders[0].read_items()
+    shown = _shown_models([summary.name for summary in calibration], comparison)
+    yield from _calibration_figures(runs, [summary for summary in calibration if summary.name in shown])
+    cases = runs.folders[0].read_cases()
     if len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
-        yield ReportFigure("dataset", "dataset", caption, draw_dataset(cases, items))
+        yield ReportFigure("dataset", "dataset", caption, draw_dataset(cases, item_counts))
 
 
 def _shown_models(names: Sequence[str], comparison: Comparison) -> set[str]:
@@ -134,52 +124,34 @@ def _training_figures(runs: LoadedRuns, comparison: Comparison) -> Iterator[Repo
         yield ReportFigure("time", "training", caption, draw_quality_against_time(drawn, styles, metric))
 
 
-def _calibration_figures(
-    runs: LoadedRuns, models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, user: str | None
-) -> Iterator[ReportFigure]:
-    if not models:
+def _calibration_figures(runs: LoadedRuns, summaries: Sequence[CalibrationSummary]) -> Iterator[ReportFigure]:
+    if not summaries:
         return
     styles = assign_styles(runs.settings["models"])
-    depth = models[0].items.shape[1]
+    depth, notes = len(summaries[0].predicted), caption_notes(summaries)
+    has_truth = any(summary.top_gap is not None for summary in summaries)
     caption = (
         f"Mean predicted probability of the first K items against mean Precision@K, K = 1 to {depth}, marks at 1, 2, "
         "5, 10, 20, 50, 100; dashed: the optimum of the loss for the sampler used, dotted: that of Theorem 1, whose "
         "sampler never draws the positive; of "
-        + ("an item with that precision." if truths is None else "the true probabilities of these items.")
-        + caption_notes(models)
+        + ("the true probabilities of these items." if has_truth else "an item with that precision.")
+        + notes
     )
-    has_hits = any(model.predictions.is_target.any() for model in models)  # logarithmic axes have no zero
+    has_hits = any(summary.precision.any() for summary in summaries)  # logarithmic axes have no zero
     if has_hits:
-        yield ReportFigure("confidence", "calibration", caption, draw_confidence(models, styles, truths))
+        yield ReportFigure("confidence", "calibration", caption, draw_confidence(summaries, styles))
     caption = (
         f"Predictions of the best {depth} items of every user in 20 bins of equal size: how often they came true, with "
         "Wilson's 95 % intervals; ECE is the mean distance over all bins, also those in which none came true and which "
         "the logarithmic axes leave out."
     )
     if has_hits:
-        yield ReportFigure("reliability", "calibration", caption, draw_reliability(models, styles))
-    case = _find_case(runs, models, user)
+        yield ReportFigure("reliability", "calibration", caption, draw_reliability(summaries, styles))
     caption = (
-        f"Predicted probability of the best {depth} items of user {runs.cases['user'].iloc[case]}, and the sum over "
-        "the whole catalogue; a circle is the item that came next." + caption_notes(models)
+        f"Predicted probability of the best {depth} items of user {summaries[0].user.user}, and the sum over "
+        "the whole catalogue; a circle is the item that came next." + notes
     )
-    figure = draw_one_user(models, styles, case, runs.cases["user"].iloc[case])
-    yield ReportFigure("user", "calibration", caption, figure)
-
-
-def _find_case(runs: LoadedRuns, models: Sequence[CalibratedModel], user: str | None) -> int:
-    """Return the row of a user; of the paper's user, or the first one with predictions, if it is `None`."""
-    users = pd.Index(runs.cases["user"].astype(str))
-    has_predictions = np.any([~np.isnan(model.predictions.probabilities).all(axis=1) for model in models], axis=0)
-    if user is None:
-        is_paper_dataset = runs.settings["dataset"].get("class") == "MovieLens1M"
-        if not is_paper_dataset or str(PAPER_USER) not in users:
-            return int(np.argmax(has_predictions))
-        user = str(PAPER_USER)
-    if user not in users[has_predictions]:
-        some = ", ".join(users[has_predictions][:5])
-        raise InputError(f"{runs.title}: has no test user {user} with predictions; some are {some}")
-    return int(np.argmax(users == user))
+    yield ReportFigure("user", "calibration", caption, draw_one_user(summaries, styles))
 
 
 def _validation_metrics(runs: LoadedRuns) -> str:

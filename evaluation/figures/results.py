@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from aprec_like.types import Array
-from evaluation.analysis.breakdown import Stratum
+from evaluation.analysis.breakdown import ItemCounts, Stratum
 from evaluation.analysis.comparison import Comparison
 from evaluation.analysis.pairwise import Pairwise
 from evaluation.analysis.significance import Interval
@@ -164,7 +164,7 @@ def draw_strata(metric: str, strata: Sequence[Stratum], first: str, second: str)
 
 
 @styled
-def draw_dataset(cases: pd.DataFrame, items: pd.DataFrame) -> Figure:
+def draw_dataset(cases: pd.DataFrame, items: ItemCounts) -> Figure:
     """Draw the distributions of history lengths and of item popularity."""
     figure, (panels,) = make_figure(7.2, 2.7, columns=2)
     lengths = np.maximum(cases["history_length"].to_numpy(), MIN_LENGTH)
@@ -174,9 +174,7 @@ def draw_dataset(cases: pd.DataFrame, items: pd.DataFrame) -> Figure:
     panels[0].set_xlabel("items before the target, at most")
     panels[0].set_ylabel("share of test users")
     panels[0].legend(loc="lower right")
-    counts = np.sort(items["count"].to_numpy())[::-1]
-    counts = counts[counts > 0] if counts.any() else np.ones(1)
-    panels[1].loglog(np.arange(1, len(counts) + 1), counts, color=TEXT_COLOUR)
+    panels[1].loglog(items.places, items.counts, color=TEXT_COLOUR)
     panels[1].set_xlabel("place of the item by popularity")
     panels[1].set_ylabel("interactions")
     format_log_axes(panels[0].xaxis, panels[1].xaxis, panels[1].yaxis)

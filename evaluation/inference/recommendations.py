@@ -21,7 +21,7 @@ from aprec_like.models import Scorer
 from aprec_like.recipe_classes import LOSS_CLASSES
 from aprec_like.settings import SettingsClasses
 from aprec_like.types import Array, Json
-from evaluation.analysis.calibration import find_probability
+from evaluation.calibration.predictions import find_probability
 from evaluation.cli import DONE
 from evaluation.printable import printable
 from evaluation.results.own_classes import known_classes, load_own_classes

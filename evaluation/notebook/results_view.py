@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from aprec_like.errors import InputError
-from evaluation.analysis.calibration import read_calibrated_models
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
 from evaluation.figures.all_figures import ReportFigure, make_figures
+from evaluation.page.large_files import read_large_files
 from evaluation.results.load import LoadedRuns, load_runs
 from evaluation.results.store import ModelFolder, RunFolder
 
@@ -99,8 +99,9 @@ class Results:
 
     def figures(self) -> dict[str, ReportFigure]:
         """Return the figures of `evaluation.report` by name, such as learning, confidence and pairs."""
-        models = read_calibrated_models(self.runs)
-        return {figure.name: figure for figure in make_figures(self.runs, self.compare(), models)}
+        data = read_large_files(self.runs)
+        drawn = make_figures(self.runs, self.compare(), data.calibration, data.item_counts)
+        return {figure.name: figure for figure in drawn}
 
     def recommend(
         self,

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aprec_like.errors import InputError
+from aprec_like.calibration import TruthGap
 from aprec_like.files import refuse_links
 from aprec_like.settings import SettingsClasses
-from aprec_like.types import Array
-from evaluation.analysis.calibration import (
-    CalibratedModel,
-    calibration_remarks,
-    calibration_table,
-    read_calibrated_models,
-    read_truths,
-)
 from evaluation.analysis.comparison import Comparison, compare_models
+from evaluation.analysis.unrounded import table_files
+from evaluation.calibration.summary import calibration_table
 from evaluation.cli import DONE, import_tensorflow
 from evaluation.figures.all_figures import ReportFigure, main_metric, make_figures, write_figures
 from evaluation.page.data_and_models import Models, dataset_facts, describe_models, environment_facts
 from evaluation.page.html import Fact, HtmlFigure, HtmlTable, render_page, to_html_figure, to_html_table
+from evaluation.page.large_files import LargeFileData, read_large_files, write_report_data
 from evaluation.page.sections import (
     Citation,
     Pairs,
@@ -104,24 +98,22 @@ class ReportOptions:
 
 
 def write_report(options: ReportOptions) -> int:
-    """Write the figures and the page of a run; returns the exit code."""
+    """Write the figures, the tables and the page of a run; returns the exit code."""
     folder = RunFolder(options.run)
     refuse_links(folder.path)
     runs = load_runs([folder])
     comparison = compare_models(runs)
-    names, own = _calibrated_names(comparison), _load_own_classes(folder, options.recipe)
-    models = read_calibrated_models(runs, names, own)
-    truths = _read_truths(runs, models)
-    remarks = calibration_remarks(runs, models, names, own)
-    for remark in remarks:
+    print(f"{len(runs.models):,} models; reading their predictions", file=sys.stderr)
+    own = _load_own_classes(folder, options.recipe)
+    data = read_large_files(runs, _calibrated_names(comparison), options.user, own, with_truth=options.truth)
+    for remark in data.remarks:
         print(remark, file=sys.stderr)
-    tables = [calibration_table(models, truths, remarks)] if models else []
-    if options.truth:
-        tables.append(_truth_table(runs, own))
-    print(f"{len(runs.models):,} models; drawing the figures", file=sys.stderr)
-    figures = list(make_figures(runs, comparison, models, truths, options.user))
+    print("drawing the figures", file=sys.stderr)
+    figures = list(make_figures(runs, comparison, data.calibration, data.item_counts))
     write_figures(folder, figures)
-    folder.write_report(render_page(build_page(runs, comparison, figures, tables)))
+    folder.write_tables(table_files(comparison))
+    write_report_data(runs, data)
+    folder.write_report(render_page(build_page(runs, comparison, figures, data)))
     for figure in figures:
         if figure.name.startswith("grid"):
             print(figure.caption, file=sys.stderr)
@@ -137,10 +129,10 @@ def _calibrated_names(comparison: Comparison) -> set[str] | None:
     return {*best, *(row.name for row in comparison.bounds)}
 
 
-def build_page(
-    runs: LoadedRuns, comparison: Comparison, figures: Sequence[ReportFigure], calibration: Sequence[Table]
-) -> Page:
+def build_page(runs: LoadedRuns, comparison: Comparison, figures: Sequence[ReportFigure], data: LargeFileData) -> Page:
     """Return the contents of the page of a run."""
+    calibration = [calibration_table(data.calibration, data.remarks)] if data.calibration else []
+    calibration += [] if data.truth_gaps is None else [_truth_table(data.truth_gaps)]
     paper = describe_published(comparison)
     omitted = {
         "pairs": len(comparison.rows) <= 1,
@@ -154,7 +146,7 @@ def build_page(
         sections={name: title for name, title in SECTIONS.items() if not omitted.get(name)},
         figures={name: [to_html_figure(figure) for figure in figures if figure.section == name] for name in SECTIONS},
         summary=summarise(runs, comparison),
-        results=describe_results(runs, comparison),
+        results=describe_results(runs, comparison, data.beyond_accuracy),
         pairs=describe_pairs(runs, comparison),
         paper=paper,
         calibration=[to_html_table(table) for table in calibration],
@@ -165,15 +157,6 @@ def build_page(
     )
 
 
-def _read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> Mapping[str, Array] | None:
-    """Return the true probabilities of simulated data; `None` with a message if they can't be computed."""
-    try:
-        return read_truths(runs, models)
-    except InputError as error:
-        print(f"not compared with the truth: {error}", file=sys.stderr)
-        return None
-
-
 def _load_own_classes(folder: RunFolder, recipe: Path | None) -> SettingsClasses:
     """Return the own classes of a recipe file, which may need TensorFlow; nothing without one."""
     if recipe is not None:
@@ -181,15 +164,11 @@ def _load_own_classes(folder: RunFolder, recipe: Path | None) -> SettingsClasses
     return load_own_classes(folder, recipe)
 
 
-def _truth_table(runs: LoadedRuns, own: SettingsClasses) -> Table:
-    """Return a table of predicted against true probabilities of all items; loads the models and TensorFlow."""
-    import_tensorflow()
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of one tracing per network
-    from evaluation.analysis.truth import full_gaps
-
+def _truth_table(gaps: Mapping[str, TruthGap]) -> Table:
+    """Return a table of predicted against true probabilities of all items."""
     rows = [
         [name, f"{gap.top:.5f}", f"{gap.catalogue:.6f}", f"{gap.divergence:.4f}", f"{gap.excluded:.1%}"]
-        for name, gap in full_gaps(runs, own).items()
+        for name, gap in gaps.items()
     ]
     return Table(
         "truth",

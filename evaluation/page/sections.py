@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from aprec_like.errors import InputError
-from evaluation.analysis.breakdown import beyond_accuracy_table, effects_table
+from evaluation.analysis.breakdown import BeyondAccuracy, beyond_accuracy_table, effects_table
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.main_table import (
     caption,
@@ -102,14 +102,16 @@ class Results:
     remarks: Sequence[str]
 
 
-def describe_results(runs: LoadedRuns, comparison: Comparison) -> Results | None:
+def describe_results(
+    runs: LoadedRuns, comparison: Comparison, beyond_accuracy: Mapping[str, BeyondAccuracy]
+) -> Results | None:
     """Return the main table with intervals, and everything behind it; `None` without a finished model."""
     if not comparison.rows:
         return None
     return Results(
         table=_main_table(comparison),
         differences=to_html_table(differences_table(comparison)),
-        beyond_accuracy=to_html_table(beyond_accuracy_table(runs)),
+        beyond_accuracy=to_html_table(beyond_accuracy_table(runs, beyond_accuracy)),
         remarks=[remark for remark in comparison.remarks if remark not in runs.remarks],
     )
 

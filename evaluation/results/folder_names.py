@@ -12,7 +12,7 @@ DATASET_FILES = ("cases.parquet", "items.parquet", "histories.parquet")
 """Files with their sha256 in dataset.json."""
 RESERVED_NAMES = {
     "recipe.py", "recipe.json", "dataset.json", "environment.json", *DATASET_FILES, "table.md", "table.tex",
-    "table.csv", "significance.csv", "figures", "report.html",
+    "table.csv", "significance.csv", "figures", "report.html", "report.json",
 }  # fmt: skip
 """Names of files in a run's folder, which no model's folder may have."""
 

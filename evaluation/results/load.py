@@ -12,6 +12,7 @@ import pandas as pd
 
 from aprec_like.errors import InputError
 from aprec_like.types import Array, Json
+from evaluation.cli import track
 from evaluation.results.identity import identify, learns_validation
 from evaluation.results.metric_columns import add_metrics, check_metric_names
 from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
@@ -236,7 +237,7 @@ def _load_models(
             others[name] = None
     models, remarks = [], [f"{name}: not in the recipe; its folder stays" for name in others]
     cases = pd.DataFrame({"user": [], "target": []})
-    for name, by_seed in folders.items():
+    for name, by_seed in track(folders.items(), f"{run.path.name}: models read", len(folders)):
         if not by_seed:
             remarks.append(f"{name}: not run")
         finished: dict[int, ModelFolder] = {}

@@ -31,9 +31,10 @@ from evaluation.results.identity import Identity
 from evaluation.results.schemas import check_json, check_table
 
 WEIGHTS = "checkpoint/best.weights.h5"
-MODEL_FILES = ("history.csv", "metrics.json", "per_user.parquet", "top_items.parquet", WEIGHTS)
+TOP_ITEMS = "top_items.parquet"
+MODEL_FILES = ("history.csv", "metrics.json", "per_user.parquet", TOP_ITEMS, WEIGHTS)
 """Files with their sha256 in status.json."""
-OPTIONAL_FILES = ("top_items.parquet", WEIGHTS)
+OPTIONAL_FILES = (TOP_ITEMS, WEIGHTS)
 """Large files of a finished model that a published folder may leave out."""
 TRAIN_AGAIN = "train again with --fresh --only"
 
@@ -134,7 +135,7 @@ class ModelFolder:
 
     def write_top_items(self, frame: pd.DataFrame) -> None:
         """Write top_items.parquet: one row per test user and position."""
-        write_parquet(self.path / "top_items.parquet", frame)
+        write_parquet(self.path / TOP_ITEMS, frame)
 
     def write_weights(self, save: Callable[[Path], None]) -> None:
         """Write the weights of the best epoch; `save` writes them to the path that it gets."""
@@ -196,9 +197,14 @@ class ModelFolder:
         path, data = self._read("per_user.parquet")
         return check_table(path, parse_parquet(path, data))
 
+    @property
+    def has_top_items(self) -> bool:
+        """Whether the folder has the top items, which published folders may leave out."""
+        return os.path.lexists(self.path / TOP_ITEMS)
+
     def read_top_items(self) -> pd.DataFrame:
         """Read top_items.parquet of a finished model."""
-        path, data = self._read("top_items.parquet")
+        path, data = self._read(TOP_ITEMS)
         frame = check_table(path, parse_parquet(path, data))
         if len(frame) and not 1 <= frame["position"].min() <= frame["position"].max() <= _max_rows(frame["user"]):
             raise InputError(f"{path}: is damaged: positions must count from 1 for every user")

@@ -7,8 +7,7 @@ small checker of JSON values instead of pydantic or msgspec: four kinds of objec
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,100 +17,23 @@ import pandas as pd
 from aprec_like.errors import InputError
 from aprec_like.splits import FIT_ON
 from aprec_like.types import Json
-
-Check = Callable[[Any, str], None]
-"""Raises `ValueError` unless a value is right; gets the value and its place in the file."""
-
-MAX_NAME_LENGTH = 1_000
-
-
-def _expect(is_right: bool, place: str, expected: str, value: object) -> None:
-    if not is_right:
-        raise ValueError(f"{place} must be {expected}. Received: {repr(value)[:80]}")
-
-
-def boolean(value: Any, place: str) -> None:
-    """Check for true or false."""
-    _expect(isinstance(value, bool), place, "true or false", value)
-
-
-def text(value: Any, place: str) -> None:
-    """Check for a text."""
-    _expect(isinstance(value, str), place, "a text", value)
-
-
-def name(value: Any, place: str) -> None:
-    """Check for a name that a table can show: printable, on one line."""
-    is_right = isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) <= MAX_NAME_LENGTH
-    _expect(is_right, place, "a printable name", value)
-
-
-def digest(value: Any, place: str) -> None:
-    """Check for a text without spaces, such as a sha256."""
-    _expect(isinstance(value, str) and value.isalnum() and value.isascii(), place, "a digest", value)
-
-
-def count(value: Any, place: str) -> None:
-    """Check for a whole number that is not negative."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    _expect(is_count, place, "a number of things", value)
-
-
-def number(value: Any, place: str) -> None:
-    """Check for a finite number."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**1000
-    _expect(is_number and math.isfinite(value), place, "a finite number", value)
-
-
-def settings(value: Any, place: str) -> None:
-    """Check for the settings of a dataclass, an object; its class, if it has one, is a text."""
-    _expect(isinstance(value, dict) and isinstance(value.get("class", ""), str), place, "settings", value)
-
-
-def or_none(check: Check) -> Check:
-    """Allow null beside what a check allows."""
-    return lambda value, place: None if value is None else check(value, place)
-
-
-def list_of(check: Check) -> Check:
-    """Check every element of a list."""
-
-    def check_list(value: Any, place: str) -> None:
-        _expect(isinstance(value, list), place, "a list", value)
-        for index, element in enumerate(value):
-            check(element, f"{place}[{index}]")
-
-    return check_list
-
-
-def mapping(check_key: Check, check_value: Check) -> Check:
-    """Check all names and values of an object."""
-
-    def check_mapping(value: Any, place: str) -> None:
-        _expect(isinstance(value, dict), place, "an object", value)
-        for key, element in value.items():
-            check_key(key, f"a name in {place}")
-            check_value(element, f"{place}[{key!r}]")
-
-    return check_mapping
-
-
-def fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """Check an object with these fields; it may have others, which later versions add."""
-
-    def check_fields(value: Any, place: str) -> None:
-        _expect(isinstance(value, dict), place or "the file", "an object", value)
-        prefix = f"{place}." if place else ""
-        for field, check in required.items():
-            if field not in value:
-                raise ValueError(f"{prefix}{field} is missing")
-            check(value[field], prefix + field)
-        for field, check in (optional or {}).items():
-            if field in value:
-                check(value[field], prefix + field)
-
-    return check_fields
-
+from evaluation.results.json_checks import (
+    Check,
+    boolean,
+    both,
+    count,
+    digest,
+    equally_long,
+    expect,
+    fields,
+    list_of,
+    mapping,
+    name,
+    number,
+    or_none,
+    settings,
+    text,
+)
 
 METRIC_VALUES = mapping(name, mapping(name, number))
 """Numbers by model and metric."""
@@ -128,17 +50,41 @@ MODEL = fields(
     },
 )
 
+NUMBERS = list_of(number)
+_CURVES, _BINS = ("predicted", "precision"), ("predicted", "observed", "low", "high", "counts")
+_OPTIMA = ("optimum", "theorem_1")
+CALIBRATION = both(
+    fields(
+        dict.fromkeys(_CURVES, NUMBERS)
+        | dict.fromkeys(_OPTIMA, or_none(NUMBERS))
+        | {
+            "bins": both(fields(dict.fromkeys(_BINS, NUMBERS)), equally_long(*_BINS)),
+            "user": fields(
+                {"user": text, "probabilities": NUMBERS, "target_rank": or_none(count), "catalogue_sum": number}
+            ),
+            "mean_sum": number,
+            "is_sum_bound": boolean,
+            "note": text,
+            "has_more_seeds": boolean,
+            "seen_share": or_none(number),
+            "top_gap": or_none(number),
+        }
+    ),
+    equally_long(*_CURVES, *_OPTIMA),
+)
+"""A model's calibration in report.json."""
+
 IDENTITY = fields({"run": name, "model": name, "seed": count, "settings": digest, "data": digest, "split": digest})
 
 STATES = ("none", "running", "interrupted", "failed", "finished")
 
 
 def _state(value: Any, place: str) -> None:
-    _expect(value in STATES, place, f"one of {', '.join(STATES)}", value)
+    expect(value in STATES, place, f"one of {', '.join(STATES)}", value)
 
 
 def _fit_on(value: Any, place: str) -> None:
-    _expect(value in FIT_ON, place, f"one of {', '.join(FIT_ON)}", value)
+    expect(value in FIT_ON, place, f"one of {', '.join(FIT_ON)}", value)
 
 
 SCHEMAS: Mapping[str, Check] = {
@@ -191,6 +137,18 @@ SCHEMAS: Mapping[str, Check] = {
             "tied_share": or_none(number),
             "files": mapping(name, digest),
         },
+    ),
+    "report": fields(
+        {
+            "results": mapping(name, list_of(digest)),
+            "calibration": mapping(name, CALIBRATION),
+            "remarks": list_of(text),
+            "beyond_accuracy": mapping(name, fields({"coverage": number, "popularity_rank": number})),
+            "item_counts": both(fields({"places": NUMBERS, "counts": NUMBERS}), equally_long("places", "counts")),
+            "truth_gaps": or_none(
+                mapping(name, fields(dict.fromkeys(("top", "catalogue", "divergence", "excluded"), number)))
+            ),
+        }
     ),
     "environment": fields({"aprec_like": text, "packages": mapping(name, text)}),
     "status": fields(

@@ -32,12 +32,20 @@ from evaluation.results.files import (
     write_text,
 )
 from evaluation.results.folder_names import DATASET_FILES, check_names, encode_name
-from evaluation.results.model_folder import MODEL_FILES, OPTIONAL_FILES, WEIGHTS, ModelFolder, digest_files
+from evaluation.results.model_folder import (
+    MODEL_FILES,
+    OPTIONAL_FILES,
+    TOP_ITEMS,
+    WEIGHTS,
+    ModelFolder,
+    digest_files,
+)
 from evaluation.results.schemas import check_json, check_table
 
 __all__ = [
     "MODEL_FILES",
     "OPTIONAL_FILES",
+    "TOP_ITEMS",
     "WEIGHTS",
     "ModelFolder",
     "RunFolder",
@@ -193,6 +201,15 @@ class RunFolder:
     def report_path(self) -> Path:
         """HTML page of the run."""
         return self.path / "report.html"
+
+    def write_report_data(self, data: Json) -> None:
+        """Write report.json: what the page shows of files that are too large to publish."""
+        write_sealed_json(self.path / "report.json", "report", data)
+
+    def read_report_data(self) -> Json | None:
+        """Read report.json; `None` if there is none."""
+        path = self.path / "report.json"
+        return check_json(path, "report", read_sealed_json(path, "report")) if os.path.lexists(path) else None
 
     def write_report(self, page: str) -> None:
         """Write the HTML page of the run."""

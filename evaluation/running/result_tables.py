@@ -32,6 +32,8 @@ def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> 
         "target_score": rankings.target_scores,
         "sigmoid_sum": rankings.sigmoid_sums,
         "logsumexp": rankings.logsumexps,
+        "seen_sigmoid_sum": rankings.seen_sigmoid_sums,
+        "seen_softmax_sum": rankings.seen_softmax_sums,
     }
     columns |= {str(metric): metric.per_user(rankings.ranks) for metric in evaluation.metrics}
     if (ranks := rankings.candidate_ranks) is not None:

@@ -86,11 +86,13 @@ def write_model(run, name, settings, quality, random, seed=1):
     is_network = settings["class"] == "Trained"
     ranks = 1 + np.floor((1 - quality) * 25)
     scores = -np.sort(random.normal(scale=2, size=(NUM_USERS, NUM_ITEMS)) + 3)
+    sigmoid_sums = (1 / (1 + np.exp(-scores))).sum(axis=1)
     folder.write_per_user(
         pd.DataFrame(
             {"user": np.arange(1, NUM_USERS + 1), "target": np.arange(NUM_USERS) % NUM_ITEMS, "rank": ranks,
-             "target_score": scores[:, 0], "sigmoid_sum": (1 / (1 + np.exp(-scores))).sum(axis=1),
-             "logsumexp": np.log(np.exp(scores).sum(axis=1)), "Recall@1": (ranks <= 1) * 1.0,
+             "target_score": scores[:, 0], "sigmoid_sum": sigmoid_sums,
+             "logsumexp": np.log(np.exp(scores).sum(axis=1)), "seen_sigmoid_sum": sigmoid_sums / 2,
+             "seen_softmax_sum": np.full(NUM_USERS, 0.25), "Recall@1": (ranks <= 1) * 1.0,
              "NDCG@10": np.where(ranks <= 10, 1 / np.log2(ranks + 1), 0)}
         )
     )  # fmt: skip

@@ -86,7 +86,8 @@ def test_a_recipe_becomes_a_results_folder_that_is_finished_resumed_and_repeated
     assert status["sha256"]["checkpoint/best.weights.h5"] == sha256_of(weights)
     per_user = workspace.per_user("SASRec")
     assert list(per_user) == [
-        "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "Recall@1", "NDCG@10",
+        "user", "target", "rank", "target_score", "sigmoid_sum", "logsumexp", "seen_sigmoid_sum",
+        "seen_softmax_sum", "Recall@1", "NDCG@10",
         "sampled_rank", "Recall@1 (sampled)", "NDCG@10 (sampled)",
     ]  # fmt: skip
     assert per_user["Recall@1 (sampled)"].mean() > 0.9

@@ -11,6 +11,7 @@ from aprec_like.interactions import PADDING
 from aprec_like.models import Popularity, Scorer
 from aprec_like.ranking import catalogue_scan as scan
 from aprec_like.ranking import rank_catalogue as ranking
+from aprec_like.ranking import seen_mass
 from aprec_like.ranking.rank_catalogue import NetworkScorer, rank
 from aprec_like.splits import HeldOut
 from tests.conftest import interactions_from
@@ -92,6 +93,18 @@ def test_sums_over_the_catalogue_include_seen_items():
     assert result.sigmoid_sums[0] == pytest.approx((1 / (1 + np.exp(-scores))).sum(), rel=1e-6)
     assert result.logsumexps[0] == pytest.approx(np.log(np.exp(scores).sum()), rel=1e-6)
     assert result.target_scores[0] == -2.0
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 256])
+@pytest.mark.parametrize("bias", [None, 1.5])
+def test_the_mass_on_seen_items_counts_each_of_them_once(monkeypatch, chunk, bias):
+    monkeypatch.setattr(seen_mass, "CHUNK_SEEN", chunk)
+    table, cases = np.log([[1.0], [2.0], [5.0]]), held_out([[0, 1, 0, 1], [2]], [2, 0], 3)
+    result = rank(NetworkScorer(TableNetwork([[1.0], [1.0]], table, bias)), cases, exclude_seen=True, depth=1)
+    assert result.seen_softmax_sums == pytest.approx([3 / 8, 5 / 8])
+    odds = np.array([1.0, 2.0, 5.0]) * np.exp(bias or 0.0)
+    sigmoids = odds / (1 + odds)
+    assert result.seen_sigmoid_sums == pytest.approx([sigmoids[:2].sum(), sigmoids[2]])
 
 
 @settings(max_examples=30)
@@ -188,6 +201,12 @@ def test_products_in_chunks_of_items_equal_plain_numpy(
     np.testing.assert_array_equal(ours.target_scores, scores[np.arange(37), cases.targets])
     np.testing.assert_allclose(ours.sigmoid_sums, sigmoid_sums, rtol=1e-5)
     np.testing.assert_allclose(ours.logsumexps, logsumexps, rtol=1e-5)
+    is_seen = np.zeros(scores.shape, bool)
+    is_seen[cases.histories().rows, cases.histories().items] = True
+    np.testing.assert_allclose(ours.seen_sigmoid_sums, (is_seen / (1 + np.exp(-scores))).sum(axis=1), rtol=1e-5)
+    softmax = np.exp(scores - logsumexps[:, None])
+    np.testing.assert_allclose(ours.seen_softmax_sums, (is_seen * softmax).sum(axis=1), rtol=1e-5)
+    assert np.isnan(ranks_alone.seen_softmax_sums).all()
     assert np.isnan(ranks_alone.sigmoid_sums).all() and ranks_alone.top_items.shape == (37, 0)
 
 
@@ -244,6 +263,8 @@ def test_scores_that_are_the_same_for_all_users_are_ranked_like_any_others(exclu
         np.testing.assert_array_equal(getattr(common, name), getattr(plain, name), err_msg=name)
     np.testing.assert_allclose(common.sigmoid_sums, plain.sigmoid_sums, rtol=1e-6)
     np.testing.assert_allclose(common.logsumexps, plain.logsumexps, rtol=1e-6)
+    np.testing.assert_allclose(common.seen_sigmoid_sums, plain.seen_sigmoid_sums, rtol=1e-6)
+    np.testing.assert_allclose(common.seen_softmax_sums, plain.seen_softmax_sums, rtol=1e-6)
 
 
 def test_progress_reaches_the_number_of_cases(monkeypatch):

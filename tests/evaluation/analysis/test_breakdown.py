@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.analysis.breakdown import _quantile_bins, beyond_accuracy_table, effects_table, stratify
+from evaluation.analysis.breakdown import (
+    _quantile_bins,
+    beyond_accuracy_table,
+    effects_table,
+    measure_beyond_accuracy,
+    stratify,
+)
 from evaluation.analysis.comparison import Rules
 from evaluation.results.load import load_runs
 from tests.evaluation.analysis.small_runs import MODELS, NUM_USERS, texts
@@ -19,6 +25,46 @@ def test_effects_across_and_down(crossed_run):
     assert down[2] == f"{means['BA'] / means['SA'] - 1:+.1%}*"
     assert down[1] == f"{means['B1'] / means['S1'] - 1:+.1%}"  # no effect was planted there
     assert "4 steps" in table.caption
+
+
+def test_a_learning_rate_that_is_crossed_with_both_is_a_third_factor(crossed_run):
+    """Every model again with another learning rate, 0.05 better: architectures are compared at the same rate."""
+    settings = crossed_run.read_recipe()
+    trainings = [{"optimizer": {"class": "Adam", "learning_rate": rate}} for rate in (1e-3, 1e-4)]
+    models = {name: model | {"training": trainings[0]} for name, model in settings["models"].items()}
+    slow = {f"{name}, slow": model | {"training": trainings[1]} for name, model in models.items()}
+    crossed_run.write_recipe(b"", settings | {"models": models | slow})
+    for name in models:
+        values = crossed_run.model(name, 1).read_per_user()
+        crossed_run.model(f"{name}, slow", 1).write_per_user(values.assign(**{"NDCG@10": values["NDCG@10"] + 0.05}))
+        crossed_run.model(f"{name}, slow", 1).finish(seconds_to_best=1.0)
+    runs = load_runs([crossed_run])
+    table = effects_table(runs, "NDCG@10", Rules())
+    means = {name: runs.find(name).per_user("NDCG@10").mean() for name in (*models, *slow)}
+    values, steps = (list(map(texts, block)) for block in table.blocks)
+    fast_rate, slow_rate = "learning rate 0.001", "learning rate 0.0001"
+    names, rates = ("SASRec", "BERT4Rec"), (fast_rate, slow_rate)
+    assert [line[0] for line in values] == [f"{name}, {rate}" for rate in rates for name in names]
+    assert values[2][3] == f"{means['SA, slow'] / means['S1, slow'] - 1:+.1%}*"
+    assert [line[0] for line in steps] == [
+        *(f"SASRec, {rate} to BERT4Rec, {rate}" for rate in rates),
+        *(f"{name}, {fast_rate} to {name}, {slow_rate}" for name in names),
+    ]
+    assert steps[1][2] == f"{means['BA, slow'] / means['SA, slow'] - 1:+.1%}*"
+    assert steps[3][1] == f"{0.05 / means['B1']:+.1%}*"
+    assert "12 steps" in table.caption and "not in this grid" not in table.caption
+
+
+def test_learning_rates_that_are_not_crossed_are_no_factor(crossed_run):
+    expected = effects_table(load_runs([crossed_run]), "NDCG@10", Rules())
+    settings = crossed_run.read_recipe()
+    rates = dict(zip(settings["models"], (1e-3, 1e-4, 1e-3, 1e-3), strict=True))
+    models = {
+        name: model | {"training": {"optimizer": {"class": "Adam", "learning_rate": rates[name]}}}
+        for name, model in settings["models"].items()
+    }
+    crossed_run.write_recipe(b"", settings | {"models": models})
+    assert effects_table(load_runs([crossed_run]), "NDCG@10", Rules()).blocks == expected.blocks
 
 
 def test_effects_use_the_crossed_part_and_name_the_other_models(crossed_run):
@@ -45,7 +91,8 @@ def test_effects_need_a_whole_grid(crossed_run):
 
 def test_beyond_accuracy_by_hand(crossed_run):
     """Everyone is shown the ten most popular of forty items: a quarter of the catalogue, places 1 to 10."""
-    block = beyond_accuracy_table(load_runs([crossed_run])).blocks[0]
+    runs = load_runs([crossed_run])
+    block = beyond_accuracy_table(runs, measure_beyond_accuracy(runs)).blocks[0]
     assert [line[1:] for line in block] == [["25.0%", "5.5"]] * 4
 
 
@@ -73,4 +120,4 @@ def test_a_folder_says_what_it_lacks(crossed_run):
     with pytest.raises(InputError, match="published folders may leave it out"):
         stratify(load_runs([crossed_run]), "NDCG@10", "BA", "B1")
     with pytest.raises(InputError, match="published folders may leave it out"):
-        beyond_accuracy_table(load_runs([crossed_run]))
+        measure_beyond_accuracy(load_runs([crossed_run]))

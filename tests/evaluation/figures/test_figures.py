@@ -15,19 +15,26 @@ from aprec_like.negatives import Negatives
 from aprec_like.recipe import Trained
 from aprec_like.settings import describe
 from aprec_like.training import Training
-from evaluation.analysis.calibration import calibration_remarks, read_calibrated_models
 from evaluation.analysis.comparison import compare_models
+from evaluation.calibration.predictions import calibration_remarks, read_calibrated_models
+from evaluation.calibration.summary import summarise
 from evaluation.figures.all_figures import make_figures, write_figures
 from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
 from evaluation.figures.style import TEXT_COLOUR, assign_styles, format_log_axes, save_figure, to_svg
 from evaluation.figures.sweeps import describe_grid, find_grids, find_sweeps, grid_p_values
+from evaluation.page.large_files import read_large_files
 from evaluation.results.load import load_runs
 from tests.evaluation.made_runs import GRID, LOSSES, MIXED, NUM_ITEMS, make_run, trained
 
 
-def all_figures(runs, **options):
-    return list(make_figures(runs, compare_models(runs), read_calibrated_models(runs), **options))
+def all_figures(runs, user=None):
+    data = read_large_files(runs, user=user)
+    return list(make_figures(runs, compare_models(runs), data.calibration, data.item_counts))
+
+
+def summaries_of(runs):
+    return [summarise(model, None, 0, "first") for model in read_calibrated_models(runs)]
 
 
 def test_a_run_has_the_figures_that_its_models_allow(tmp_path):
@@ -130,7 +137,7 @@ def test_negatives_that_are_sampled_otherwise_are_another_line(tmp_path):
 
 def test_the_optimum_of_the_sampler_and_theorem_1_are_two_curves(tmp_path):
     runs = load_runs([make_run(tmp_path / "made", {"SASRec": trained(BCE(1))})])
-    figure = draw_confidence(read_calibrated_models(runs), assign_styles(["SASRec"]))
+    figure = draw_confidence(summaries_of(runs), assign_styles(["SASRec"]))
     curves = {line.get_linestyle(): line.get_ydata() for line in figure.axes[0].lines if len(line.get_ydata()) > 2}
     assert curves["--"].max() < curves[":"].max()
     labels = {text.get_text() for text in figure.legends[0].texts}
@@ -139,8 +146,10 @@ def test_the_optimum_of_the_sampler_and_theorem_1_are_two_curves(tmp_path):
 
 def test_theorem_1_is_in_the_legend_only_if_it_is_in_the_figure(tmp_path):
     runs = load_runs([make_run(tmp_path / "made", {"SASRec-Softmax": trained(Softmax())})])
-    subjects = read_calibrated_models(runs)
-    labels = {text.get_text() for text in draw_confidence(subjects, assign_styles(["SASRec-Softmax"])).legends[0].texts}
+    summaries = summaries_of(runs)
+    labels = {
+        text.get_text() for text in draw_confidence(summaries, assign_styles(["SASRec-Softmax"])).legends[0].texts
+    }
     assert labels == {"SASRec-Softmax", "calibrated"}
 
 

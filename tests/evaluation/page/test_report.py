@@ -6,13 +6,14 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.settings import describe
 from evaluation import report
 from evaluation.page.data_and_models import as_code
-from tests.evaluation.made_runs import GRID, MIXED, make_run
+from tests.evaluation.made_runs import GRID, MIXED, make_run, write_model
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HOSTILE_NAME = "<script>alert(1)</script> & \"quotes\" 'all'"
@@ -161,14 +162,71 @@ def test_another_folder_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_published_folder_keeps_the_page_it_came_with(tmp_path, monkeypatch, capsys):
-    """Most of the page needs the catalogue."""
+def publish(run):
+    """Remove what a published folder leaves out."""
+    (run.path / "items.parquet").unlink()
+    for path in run.path.rglob("top_items.parquet"):
+        path.unlink()
+
+
+def test_a_published_folder_gets_the_same_page_again(tmp_path, monkeypatch):
+    run = make_run_with_paper(tmp_path / "made", dataset={"class": "MovieLens1M"})
+    page = write_report(run, monkeypatch, "--user", "7")
+    publish(run)
+    run.report_path.unlink()
+    (run.path / "table.md").write_text("of an earlier version")
+    for path in run.figures_path.iterdir():
+        path.unlink()
+    assert write_report(run, monkeypatch) == page
+    assert len(list(run.figures_path.glob("*.png"))) == 7
+    assert "differs from the best" in (run.path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: (run.path / "report.json").unlink(), "no items.parquet (published folders may leave it out)"),
+        (lambda run: run.model("SASRec", 1).finish(seconds_to_best=1.0), None),
+        (
+            lambda run: write_model(run, "SASRec", MIXED["SASRec"], np.ones(300), np.random.default_rng(1)),
+            "other results",
+        ),
+        (lambda run: damage(run, {"calibration": {"SASRec": {}}}), "calibration['SASRec'].predicted is missing"),
+        (lambda run: damage(run, {"item_counts": {"places": [1, 2], "counts": [1]}}), "must be equally long"),
+    ],
+)
+def test_a_published_folder_keeps_its_page_if_what_is_stored_does_not_do(
+    tmp_path, monkeypatch, capsys, change, message
+):
     run = make_run(tmp_path / "made")
     page = write_report(run, monkeypatch)
-    (run.path / "items.parquet").unlink()
-    assert report.run_command(report.main) == 2
-    assert "has no items.parquet (published folders may leave it out)" in capsys.readouterr().err
+    change(run)
+    publish(run)
+    code = report.run_command(report.main)
+    if message is None:
+        assert code == 0
+        return
+    assert code == 2
+    assert message in capsys.readouterr().err
     assert run.report_path.read_text() == page
+
+
+def train_again(run, name):
+    write_model(run, name, MIXED[name], np.ones(300), np.random.default_rng(1))
+
+
+def damage(run, changes):
+    run.write_report_data(run.read_report_data() | changes)
+
+
+def test_a_published_folder_shows_no_other_user_and_no_truth_that_was_not_measured(tmp_path, monkeypatch, capsys):
+    run = make_run(tmp_path / "made")
+    write_report(run, monkeypatch)
+    publish(run)
+    for options, message in ((("--user", "9"), "without it the user shown is 1"), (("--truth",), "no comparison")):
+        monkeypatch.setattr("sys.argv", ["report", str(run.path), *options])
+        assert report.run_command(report.main) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_the_report_needs_no_tensorflow(tmp_path):
@@ -221,4 +279,4 @@ def test_of_very_many_models_the_best_are_drawn_and_all_are_in_the_table(tmp_pat
     write_report(run, monkeypatch)
     assert "The best 40 models are shown, 5 others left out." in capsys.readouterr().err
     page = run.report_path.read_text()
-    assert all(name in page for name in models) and "The best 10 of 45 models." in page
+    assert all(name in page for name in models) and "The best 12 of 45 models." in page

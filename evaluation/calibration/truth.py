@@ -17,7 +17,7 @@ from aprec_like.errors import InputError
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import SettingsClasses, restore
 from aprec_like.types import Array
-from evaluation.analysis.calibration import MAX_CHUNK_CELLS, read_calibrated_models
+from evaluation.calibration.predictions import MAX_CHUNK_CELLS, read_calibrated_models
 from evaluation.results.load import LoadedRuns
 from evaluation.results.load_split import load_split
 from evaluation.results.scorer import load_scorer

@@ -17,19 +17,20 @@ from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.settings import describe
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
-from evaluation.analysis.calibration import (
+from evaluation.calibration.predictions import (
     calibration_remarks,
-    calibration_table,
     find_optimal_sigmoid,
     find_probability,
     read_calibrated_models,
     read_truths,
     top_gap,
 )
+from evaluation.calibration.summary import calibration_table, summarise
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder
 from evaluation.running.data_description import describe_data, describe_items
 from evaluation.running.result_tables import tabulate_top_items, tabulate_users
+from tests.evaluation.made_runs import make_run
 
 NUM_ITEMS = 101
 LENGTHS = Lengths(median=10, spread=0.3, minimum=4, maximum=25)
@@ -104,8 +105,9 @@ def test_the_oracle_predicts_the_true_probabilities_and_an_overconfident_model_d
     best = np.argsort(-truth, axis=1)[:, :10]
     expected = np.abs(np.take_along_axis(squared - truth, best, axis=1)).mean()
     assert gaps["Overconfident"] == pytest.approx(expected, rel=1e-4)
-    table = calibration_table(models, truths)
+    table = calibration_table([summarise(model, truths, 0, "first") for model in models])
     assert len(table.blocks[0]) == 2 and all(len(line) == len(table.header) for line in table.blocks[0])
+    assert [line[-1] for line in table.blocks[0]] == [f"{gap:.4f}" for gap in gaps.values()]
 
 
 def test_predictions_are_of_the_right_items_and_say_what_came_true(run):
@@ -116,6 +118,33 @@ def test_predictions_are_of_the_right_items_and_say_what_came_true(run):
     found = np.where(oracle.predictions.is_target.any(axis=1), oracle.predictions.is_target.argmax(axis=1) + 1, np.nan)
     np.testing.assert_array_equal(found, expected)
     assert oracle.sums == pytest.approx(np.ones(400))
+
+
+def test_the_share_of_the_mass_on_seen_items_follows_the_definition_of_the_probabilities(tmp_path):
+    """Half of the sigmoids and a quarter of the softmax are on seen items; of sampled softmax the share is unknown."""
+    models = read_calibrated_models(load_runs([make_run(tmp_path / "made")]))
+    table = calibration_table([summarise(model, None, 0, "first") for model in models])
+    shares = {line[0]: line[table.header.index("On seen items")] for line in table.blocks[0]}
+    expected = {"SASRec": "50.0%", "SASRec-Softmax": "25.0%", "gSASRec <t> & $k$": "50.0%", "SSM": ""}
+    assert shares == expected
+    assert "which the rankings leave out" in table.caption
+
+
+def test_rankings_that_keep_seen_items_and_older_results_have_no_share_on_excluded_items(run, tmp_path):
+    copy = RunFolder(tmp_path / "copy")
+    shutil.copytree(run.path, copy.path)
+    recipe = copy.read_recipe()
+    copy.write_recipe(b"", recipe | {"evaluation": recipe["evaluation"] | {"exclude_seen": False}})
+    for seen_shares in (model.seen_shares for model in read_calibrated_models(load_runs([copy]))):
+        assert seen_shares is None
+    copy.write_recipe(b"", recipe)
+    for name in ("Oracle", "Overconfident"):
+        folder = copy.model(name, 1)
+        folder.write_per_user(folder.read_per_user().drop(columns=["seen_sigmoid_sum", "seen_softmax_sum"]))
+        folder.finish(seconds_to_best=0.0)
+    models = read_calibrated_models(load_runs([copy]))
+    assert len(models) == 2 and all(model.seen_shares is None for model in models)
+    assert "On seen items" not in calibration_table([summarise(each, None, 0, "first") for each in models]).header
 
 
 def test_a_simulator_that_has_changed_is_noticed(run, tmp_path):
@@ -139,7 +168,8 @@ def test_a_loss_that_this_version_does_not_know_gets_a_remark_and_no_probabiliti
     assert [model.name for model in models] == ["Oracle"]
     assert len(remarks) == 1
     assert remarks[0].startswith("Overconfident has a loss that this version does not know: no probabilities; ")
-    assert calibration_table(models, None, remarks).caption.endswith(remarks[0])
+    summaries = [summarise(model, None, 0, "first") for model in models]
+    assert calibration_table(summaries, remarks).caption.endswith(remarks[0])
     known = load_runs([run])
     assert calibration_remarks(known, read_calibrated_models(known)) == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,6 @@ from aprec_like.calibration import (
     Predictions,
     Probability,
     SoftmaxProbability,
-    confidence_curve,
-    reliability,
 )
 from aprec_like.datasets import Simulated
 from aprec_like.errors import InputError
@@ -29,7 +27,6 @@ from aprec_like.types import Array, Json
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import load_split
 from evaluation.results.own_classes import known_classes
-from evaluation.table import Table
 
 MAX_CHUNK_CELLS = 1 << 22
 """Number of true probabilities held at once."""
@@ -48,6 +45,8 @@ class CalibratedModel:
         optimal_sigmoid: the sigmoid that minimises the loss with the sampler used, as a function of the true
             probability, and Theorem 1's as its `theorem_1`; `None` where there is no closed form.
         has_more_seeds: whether the model has further seeds.
+        seen_shares: (users,) shares of the predicted mass on items of the history; `None` if they are not known, or if
+            rankings do not exclude these items.
     """
 
     name: str
@@ -57,6 +56,7 @@ class CalibratedModel:
     sums: Array
     optimal_sigmoid: OptimalSigmoid | None
     has_more_seeds: bool = False
+    seen_shares: Array | None = None
 
     @property
     def is_sum_bound(self) -> bool:
@@ -125,6 +125,8 @@ def read_calibrated_models(
         probability = None if is_unknown else find_probability(model.settings, len(catalogue), classes)
         if probability is not None and model.folders:
             found = _read_model(model, probability, catalogue, classes)
+            if not runs.settings["evaluation"]["exclude_seen"]:
+                found = replace(found, seen_shares=None)
             models += [found] if (found.items != PADDING).any() else []
     return models
 
@@ -193,7 +195,16 @@ def _read_model(
         sums=probability.catalogue_sums(scores, logsumexps, per_user["sigmoid_sum"].to_numpy()),
         optimal_sigmoid=find_optimal_sigmoid(model.settings, len(catalogue), classes),
         has_more_seeds=len(model.folders) > 1,
+        seen_shares=_seen_shares(probability, per_user),
     )
+
+
+def _seen_shares(probability: Probability, per_user: pd.DataFrame) -> Array | None:
+    """Return shares of the mass on seen items; `None` for results of earlier versions, which do not have them."""
+    names = ("sigmoid_sum", "seen_sigmoid_sum", "seen_softmax_sum")
+    if not {*names} <= {*per_user.columns}:
+        return None
+    return probability.seen_shares(*(per_user[name].to_numpy() for name in names))
 
 
 def read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> dict[str, Array] | None:
@@ -229,49 +240,3 @@ def top_gap(model: CalibratedModel, truths: Mapping[str, Array], num_items: int 
     """Return the mean |p - P| over the first items of each user."""
     distances = np.abs(model.predictions.probabilities - truths[model.name])[:, :num_items]
     return float(np.nanmean(distances))
-
-
-def caption_notes(models: Sequence[CalibratedModel]) -> str:
-    """Return the sentences that a caption needs about these models, each after a space."""
-    notes = dict.fromkeys(model.probability.note for model in models if model.probability.note)
-    if any(model.has_more_seeds for model in models):
-        notes["Of models with several seeds the first one is shown."] = None
-    return "".join(f" {note}" for note in notes)
-
-
-def _optimum_texts(model: CalibratedModel, probabilities: Array, predicted: float) -> list[str]:
-    """Return the means of the sampler's optimum and of Theorem 1's, each with the prediction's distance from it."""
-    if model.optimal_sigmoid is None:
-        return ["", ""]
-    optima = [np.nanmean(each(probabilities)) for each in (model.optimal_sigmoid, model.optimal_sigmoid.theorem_1)]
-    return [f"{optimum:.4f} ({predicted / optimum - 1:+.0%})" if optimum else "" for optimum in optima]
-
-
-def calibration_table(
-    models: Sequence[CalibratedModel], truths: Mapping[str, Array] | None, remarks: Sequence[str] = ()
-) -> Table:
-    """Return a table of predicted against observed probabilities, one row per model."""
-    rows = []
-    for model in models:
-        predicted, precision = confidence_curve(model.predictions)
-        error = reliability(model.predictions).expected_error
-        row = [model.name, f"{predicted[0]:.4f}", f"{precision[0]:.4f}"]
-        expected = precision[:1] if truths is None else truths[model.name][:, 0]
-        row += _optimum_texts(model, expected, float(predicted[0]))
-        row += [f"{error:.4f}", f"{'≤ ' if model.is_sum_bound else ''}{np.mean(model.sums):,.2f}"]
-        rows.append(row if truths is None else [*row, f"{top_gap(model, truths):.4f}"])
-    depth = models[0].items.shape[1] if models else 0
-    expected_of = "that precision" if truths is None else "the true probability"
-    caption = (
-        "Predicted probability of the first item, how often it was the next one, the prediction that minimises the "
-        f"loss for {expected_of} with the sampler used, and that of Theorem 1, whose sampler never draws the positive, "
-        "each with the distance of the prediction from it; expected calibration error over the best "
-        f"{depth} items of every user; mean sum of the probabilities over the catalogue, seen items included, which is "
-        "1 for probabilities."
-    )
-    caption += caption_notes(models)
-    header = ["Model", "Predicted@1", "Precision@1", "Optimum of the sampler", "Theorem 1", "ECE", "Sum"]
-    if truths is not None:
-        header.append(f"|p - P| top {NUM_TOP_ITEMS}")
-        caption += f" |p - P|: mean distance to the true probability over each user's first {NUM_TOP_ITEMS} items."
-    return Table("calibration", header, [rows], " ".join([caption, *remarks]))
