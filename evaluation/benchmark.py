@@ -9,13 +9,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+from aprec_like.shipped_recipes import find_recipe
+from evaluation.cli import EXIT_CODES, import_tensorflow, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.benchmark",
+        prog=program("benchmark"),
         description="Seconds per training step, targets per second, users ranked per second and memory of every model "
         "of a recipe, with the same of a naive step (all rows gathered for every padded position) and a naive ranking "
         "(all positions, all scores, a sort) in the same run. Each is measured in a process of its own; the naive ones "
@@ -60,7 +61,7 @@ def main() -> int:
     import_tensorflow()
     from evaluation.benchmarking.bench import BenchmarkOptions, benchmark
 
-    return benchmark(BenchmarkOptions(**vars(arguments)))
+    return benchmark(BenchmarkOptions(**vars(arguments) | {"recipe": find_recipe(arguments.recipe)}))
 
 
 if __name__ == "__main__":

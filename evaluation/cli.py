@@ -34,6 +34,11 @@ class Interrupted(BaseException):
         self.code = code
 
 
+def program(name: str) -> str:
+    """Return how a command was called, for its help."""
+    return sys.argv[0] if sys.argv[0].startswith("aprec-like") else f"python -m evaluation.{name}"
+
+
 def run_command(main: Callable[[], int]) -> int:
     """Run a command and return its exit code; wrong input prints one line on standard error.
 

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, run_command
+from evaluation.cli import EXIT_CODES, program, run_command
 
 EXAMPLES = """examples:
   compare results/ml1m_gsasrec                                  the table of a run
@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.compare",
+        prog=program("compare"),
         description="Print the table of a run, or of several runs on the same data: means over users, and a paired "
         "test of every model against the best of each metric (corrected for all pairs) or against a baseline.",
         epilog=EXAMPLES + "\n" + EXIT_CODES,

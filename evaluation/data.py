@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, program, run_command
 
 COLUMN_OPTIONS = ("user", "item", "timestamp", "rating")
 
@@ -17,7 +17,7 @@ COLUMN_OPTIONS = ("user", "item", "timestamp", "rating")
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.data",
+        prog=program("data"),
         description="List the published datasets, download and verify one, or describe one or a file of your own.",
         epilog=EXIT_CODES,
     )
@@ -50,7 +50,7 @@ def main() -> int:
     """Execute the subcommand of the command line."""
     arguments = parse_arguments()
     from aprec_like.datasets.download import default_data_dir
-    from evaluation.published_datasets import fetch_published, list_published
+    from evaluation.datasheets.published import fetch_published, list_published
 
     data_dir = arguments.data or default_data_dir()
     if arguments.command == "list":
@@ -59,7 +59,7 @@ def main() -> int:
         print(fetch_published(arguments.name, data_dir))
     else:
         import_tensorflow()  # the predicted memory depends on the classes of models
-        from evaluation.datasheet import describe_data
+        from evaluation.datasheets.describe import describe_data
 
         print(describe_data(arguments.name, data_dir, {name: getattr(arguments, name) for name in COLUMN_OPTIONS}))
     return DONE

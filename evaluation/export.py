@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import EXIT_CODES, import_tensorflow, program, run_command
 
 FORMATS = ("saved_model", "onnx", "keras", "safetensors")
 
@@ -17,7 +17,7 @@ FORMATS = ("saved_model", "onnx", "keras", "safetensors")
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.export",
+        prog=program("export"),
         description="Export a finished model. A SavedModel takes histories in the data's own ids and returns the best "
         "ids with titles, scores and probabilities; TensorFlow and TF Serving load it without this package. An ONNX "
         "model (extra `onnx`) takes item numbers, whose ids are in items.csv. `keras` writes a model that needs "

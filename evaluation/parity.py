@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from aprec_like.errors import InputError
-from evaluation.cli import DONE, EXIT_CODES, FAILED, import_tensorflow, run_command
+from evaluation.cli import DONE, EXIT_CODES, FAILED, import_tensorflow, program, run_command
 
 TOLERANCE = 1e-5
 
@@ -18,7 +18,7 @@ TOLERANCE = 1e-5
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.parity",
+        prog=program("parity"),
         description="Load the weights of each file into our network and compare states, scores, losses and gradients "
         "with those of the original code. An error is relative to the largest expected value and must stay below "
         f"{TOLERANCE:g}.",

@@ -9,13 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import EXIT_CODES, import_tensorflow, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.recommend",
+        prog=program("recommend"),
         description="Print the top items after a history, with predicted probabilities if the model's loss defines "
         "them. Works for all finished models of a results folder but matrix factorisation, which knows its users only.",
         epilog=EXIT_CODES,

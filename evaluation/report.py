@@ -10,13 +10,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, run_command
+from evaluation.cli import EXIT_CODES, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.report",
+        prog=program("report"),
         description="Draw the figures of a run into RUN/figures and write RUN/report.html: one page with results, "
         "tests, the paper's numbers, learning curves, calibration, data, settings, budgets and citations. Also while "
         "the run goes on: what is finished is shown.",

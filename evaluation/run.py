@@ -10,18 +10,21 @@ import math
 import sys
 from pathlib import Path
 
-from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+from aprec_like.shipped_recipes import find_recipe
+from evaluation.cli import EXIT_CODES, import_tensorflow, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.run",
+        prog=program("run"),
         description="Train the models of a recipe, rank the whole catalogue for every user, write a results folder "
         "with per-user values and tables. The same command resumes an interrupted run.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, a Python file that defines `recipe`")
+    parser.add_argument(
+        "recipe", type=Path, metavar="RECIPE", help="a Python file that defines `recipe`, or the name of a shipped one"
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these models of the recipe")
     parser.add_argument("--seeds", nargs="+", type=int, metavar="N", help="training seeds instead of the recipe's")
     parser.add_argument(
@@ -84,7 +87,7 @@ def main() -> int:
     import_tensorflow()
     from evaluation.running.run_recipe import RunOptions, run_recipe
 
-    return run_recipe(RunOptions(**vars(arguments)))
+    return run_recipe(RunOptions(**vars(arguments) | {"recipe": find_recipe(arguments.recipe)}))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LEVELS = (
-    ("aprec_like: types errors files lazy_tensorflow unseen_items",),
+    ("aprec_like: types errors files lazy_tensorflow shipped_recipes unseen_items",),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
@@ -32,10 +32,10 @@ LEVELS = (
     ("evaluation/page",),
     ("evaluation/inference",),
     ("evaluation/running", "evaluation/benchmarking"),
-    ("evaluation/notebook",),
+    ("evaluation/notebook", "evaluation/datasheets"),
     (
-        "evaluation: benchmark compare data datasheet parity parity_vectors published_datasets",
-        "evaluation: export recommend report run",
+        "evaluation: benchmark compare console data export parity parity_vectors",
+        "evaluation: recommend report run",
     ),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""

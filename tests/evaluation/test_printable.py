@@ -10,7 +10,7 @@ import pytest
 
 from evaluation import compare, data
 from evaluation.cli import run_command
-from evaluation.datasheet import latex_row
+from evaluation.datasheets.describe import latex_row
 from evaluation.printable import printable, spreadsheet_cell
 from evaluation.results.store import RunFolder
 from evaluation.table import Table, as_text

@@ -170,7 +170,7 @@ def test_gzipped_bombs_are_refused_before_they_are_in_memory(tmp_path, monkeypat
 
     (tmp_path / name).write_bytes(gzip.compress(b"user_id,item_id\n" + b"1,1\n" * (1 << 20)))
     monkeypatch.setattr(local_files.psutil, "virtual_memory", Memory)
-    monkeypatch.setattr("evaluation.datasheet.has_sequences", lambda path: False, raising=False)
+    monkeypatch.setattr("evaluation.datasheets.describe.has_sequences", lambda path: False, raising=False)
     code, _, err = described(tmp_path / name, monkeypatch, capsys)
     assert code == 2 and ("unpacks to more than 0.0 GiB" in err or "has no column" in err)
 

@@ -1,0 +1,1 @@
+"""Descriptions of data files, and the list of published datasets."""
