@@ -49,8 +49,12 @@ def _described_fields(value: Any) -> list[dataclasses.Field[Any]]:
     return [
         field
         for field in dataclasses.fields(value)
-        if not (field.metadata.get("omit_default") and getattr(value, field.name) == field.default)
+        if not (field.metadata.get("omit_default") and getattr(value, field.name) == _default(field))
     ]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def restore(value: Any, classes: SettingsClasses) -> Any:

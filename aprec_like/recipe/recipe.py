@@ -13,6 +13,8 @@ from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
+from aprec_like.recipe.space import SearchSpace, check_space
+from aprec_like.recipe.tuning import TuningBudget
 from aprec_like.settings import OMIT_DEFAULT, check_tuple, check_type
 from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, SplitRule
 from aprec_like.training.settings import Trained
@@ -88,6 +90,9 @@ class Recipe:
             the reason and does not fail for this model.
         literature: rows quoted from elsewhere, shown below the table and never tested for significance.
         title: name of the data in captions, such as "MovieLens-1M"; by default that of the dataset's class or file.
+        spaces: settings that `python -m evaluation.tune` searches, by name of the model; for example
+            `{"gSASRec": {"learning_rate": LogUniform(1e-4, 1e-2), "num_negatives": Choice((16, 64, 256))}}`.
+        tuning: budgets with which settings were chosen, by name of the model; the table shows them.
 
     Example:
         >>> from aprec_like.datasets import Simulated
@@ -119,6 +124,8 @@ class Recipe:
     known_differences: Mapping[str, str] = field(default_factory=dict)
     literature: MetricTable = field(default_factory=dict)
     title: str = field(default="", kw_only=True, metadata=OMIT_DEFAULT)
+    spaces: Mapping[str, SearchSpace] = field(default_factory=dict, kw_only=True, metadata=OMIT_DEFAULT)
+    tuning: Mapping[str, TuningBudget] = field(default_factory=dict, kw_only=True, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         self._check_data()
@@ -134,6 +141,7 @@ class Recipe:
                 "Recipe needs published values of its models; values of other models belong in literature. "
                 f"Received: {', '.join(sorted(unknown))}"
             )
+        self._check_tuning()
 
     def load(self, data_dir: Path) -> Interactions:
         """Load and filter the interactions; raises `InputError` if that fails or fewer than 2 items are left."""
@@ -168,3 +176,13 @@ class Recipe:
                 raise ValueError(f"Recipe needs {name!r} to be the Oracle of its dataset. Received: {model.dataset}")
             if isinstance(model, Oracle) and self.filters:
                 raise ValueError(f"Recipe can't have the Oracle {name!r} of filtered data")
+
+    def _check_tuning(self) -> None:
+        if unknown := {*self.spaces, *self.tuning} - set(self.models):
+            raise ValueError(
+                f"Recipe needs spaces and tuning of its models. Received: {', '.join(sorted(map(str, unknown)))}"
+            )
+        for name, space in self.spaces.items():
+            check_space(name, self.models[name], space)
+        for name, budget in self.tuning.items():
+            check_type("Recipe", f"tuning[{name!r}]", budget, TuningBudget)

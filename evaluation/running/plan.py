@@ -17,6 +17,7 @@ from aprec_like.losses.chunks import chunk_elements
 from aprec_like.models import CountingModel
 from aprec_like.models.matrix_factorisation import PairExamples
 from aprec_like.recipe import Recipe, Trained
+from aprec_like.recipe.space import describe_space
 
 BYTES_PER_FLOAT = 4
 COPIES_OF_WEIGHTS = 4
@@ -53,6 +54,8 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         details = (
             _describe_training(model, sizes, train) if isinstance(model, Trained) else ["counting model, no training"]
         )
+        if name in recipe.spaces:
+            details.append(f"search space: {describe_space(recipe.spaces[name])}")
         lines.append(f"{name}: " + "; ".join(details))
     return "\n".join(lines)
 
