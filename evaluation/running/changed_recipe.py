@@ -134,14 +134,18 @@ def _check_learned_data(run: RunFolder, name: str, model: Json, old: str, new: s
 def _check_equal(run: RunFolder, name: str, old: object, new: object) -> None:
     """Check that a setting has not changed; the error shows the difference."""
     if old != new:
-        before, after = (json.dumps(value, indent=1).splitlines() for value in (old, new))
-        changes = [
-            line
-            for line in difflib.unified_diff(before, after, lineterm="", n=0)
-            if not line.startswith(("---", "+++", "@@"))
-        ]
-        shown = "; ".join(" ".join(line.split()) for line in changes[:8])
         raise InputError(
-            f"{run.path}: has results or checkpoints of another recipe; {name} has changed: {shown}; "
+            f"{run.path}: has results or checkpoints of another recipe; {name} has changed: {show_changes(old, new)}; "
             f"--fresh trains again, --results DIR keeps both"
         )
+
+
+def show_changes(old: object, new: object) -> str:
+    """Return the first lines in which two JSON values differ, as one line."""
+    before, after = (json.dumps(value, indent=1).splitlines() for value in (old, new))
+    changes = [
+        line
+        for line in difflib.unified_diff(before, after, lineterm="", n=0)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    return "; ".join(" ".join(line.split()) for line in changes[:8])

@@ -165,16 +165,31 @@ def _train(
     checkpoint_path: Path,
 ) -> TrainingOutcome:
     """Train with checkpoints in a folder."""
-    exclude_seen = run.recipe.evaluation.exclude_seen
+    checkpoints = make_checkpoints(
+        run.recipe, trained, run.seed, interactions, split, checkpoint_path, display.print_line
+    )
+    control = replace(control, checkpoints=checkpoints)
+    return train(trained, split, seed=run.seed, exclude_seen=run.recipe.evaluation.exclude_seen, control=control)
+
+
+def make_checkpoints(
+    recipe: Recipe,
+    trained: Trained,
+    seed: int,
+    interactions: Interactions,
+    split: Split,
+    path: Path,
+    log: Callable[[str], None],
+) -> Checkpoints:
+    """Return the checkpoints in a folder of a training that is identified by all that its weights depend on."""
     fingerprint = {
         "model": describe(trained),
-        "seed": run.seed,
+        "seed": seed,
         "data": interactions.digest(),
-        "split": [describe(run.recipe.split), split.digest()],
-        "exclude_seen": exclude_seen,
+        "split": [describe(recipe.split), split.digest()],
+        "exclude_seen": recipe.evaluation.exclude_seen,
     }
-    control = replace(control, checkpoints=Checkpoints(checkpoint_path, fingerprint, display.print_line))
-    return train(trained, split, seed=run.seed, exclude_seen=exclude_seen, control=control)
+    return Checkpoints(path, fingerprint, log)
 
 
 def remove_states(folder: ModelFolder, *, is_last_kept: bool = False) -> None:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from aprec_like.datasets import Simulated
 from aprec_like.errors import InputError
 from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import Popularity, SASRec
@@ -41,8 +42,6 @@ recipe = Recipe(
 
 
 def recipe_of(**fields):
-    from aprec_like.datasets import Simulated
-
     models = {"gSASRec": GSASREC, "MF-BPR": MFBPR(), "Popularity": Popularity()}
     return Recipe(dataset=Simulated(num_users=100, num_items=500), models=models, **fields)
 
@@ -85,14 +84,14 @@ def test_a_range_holds_what_lies_in_it():
     ("old", "new", "message"),
     [
         ("learning_rate", "learning_rte", r"r\.py:7: spaces\['gSASRec'\] has no setting 'learning_rte'; there are "),
-        ("Choice((16, 64))", "Choice(())", r"r\.py:6: Choice needs at least two different values. Received: values=\(\)"),
+        ("Choice((16, 64))", "Choice(())", r"r\.py:6: Choice needs at least two .* Received: values=\(\)"),
         ("Choice((16, 64))", "Choice((16, 16))", r"r\.py:6: Choice needs at least two different values"),
         ("Choice((16, 64))", "Choice(16)", r"r\.py:6: TypeError: Choice needs values to be a tuple"),
         ("1e-4, 1e-2", "1e-2, 1e-4", r"r\.py:6: LogUniform needs low < high. Received: low=0\.01, high=0\.0001"),
         ("1e-4, 1e-2", "0, 1e-2", r"r\.py:6: LogUniform needs positive numbers. Received: low=0"),
         ("1e-4, 1e-2", "1e-4, float('inf')", r"r\.py:6: TypeError: LogUniform needs finite numbers"),
         ("Choice((16, 64))", "LogUniform(1, 64)", r"r\.py:7: TypeError: .*\['num_negatives'\] needs Integers"),
-        ("Choice((16, 64))", "64", r"r\.py:7: TypeError: .*'num_negatives' to be a SearchRange or Choice. Received: 64"),
+        ("Choice((16, 64))", "64", r"r\.py:7: TypeError: .* to be a SearchRange or Choice. Received: 64"),
         ('"num_negatives"', '"calibration"', r"r\.py:7: spaces\['gSASRec'\]\['calibration'\]: GBCE needs a calibration"),
         ('"num_negatives"', '"shared_by"', r"r\.py:7: spaces\['gSASRec'\]\['shared_by'\]: "),
         ('"num_negatives"', '"metric"', r"r\.py:7: spaces\['gSASRec'\] can't search the metric"),

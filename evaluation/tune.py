@@ -1,0 +1,125 @@
+"""Command: search the settings of a recipe's models on validation, with a budget that the table shows.
+
+python -m evaluation.tune recipes/ml1m_tuning.py --hours 0.75 --fair
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aprec_like.errors import InputError
+from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+
+if TYPE_CHECKING:
+    from evaluation.tuning.tune_recipe import MakeExecutor
+
+EXAMPLES = """the search space is a part of the recipe, by name of the model and of the setting:
+  recipe = Recipe(..., spaces={"gSASRec": {"learning_rate": LogUniform(1e-4, 1e-2), "max_length": Choice((50, 100))}})
+
+examples:
+  tune recipes/films.py --trials 50                     50 settings of every model that has a search space
+  tune recipes/films.py --trials 50 --only gSASRec      of one model
+  tune recipes/films.py --hours 2 --fair                two hours of training for every network of the recipe
+  tune recipes/films.py --trials 50 --jobs 2            two at once; the same command on another host helps too
+"""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.tune",
+        description="Search the settings of a recipe's models: trials chosen by a tree-structured Parzen estimator, "
+        "trained on the training part and compared on validation; the test is never ranked. Writes a recipe with the "
+        "best settings and their budget, which its results table shows. The same command resumes an interrupted "
+        "search, also while others work on it.",
+        epilog=EXAMPLES + "\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, with search spaces")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these models of the recipe")
+    parser.add_argument("--trials", type=int, metavar="N", help="trials of each model, over all restarts")
+    parser.add_argument("--hours", type=float, metavar="H", help="hours of training of each model, over all restarts")
+    parser.add_argument(
+        "--fair", action="store_true", help="the same budget for every network: an error if one has no search space"
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, default=[1], metavar="N", help="training seeds of every trial (default: 1)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the search (default: 1)")
+    parser.add_argument(
+        "--no-pruning", action="store_true", help="train every trial to its end, also those below the median"
+    )
+    parser.add_argument(
+        "--retrain", type=int, default=3, metavar="N", help="other seeds to train the winner with (default: 3)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="trials at once (default: 1)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data folder, as in evaluation.run")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="parent of the folder <recipe>-tuning (default: results)",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="the tuned recipe (default: <recipe>_tuned.py beside the recipe)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the plan with its search spaces; train nothing")
+    parser.add_argument("--fresh", action="store_true", help="begin again")
+    arguments = parser.parse_args()
+    if arguments.trials is None and arguments.hours is None:
+        parser.error("a search needs --trials or --hours")
+    if arguments.trials is not None and arguments.trials < 1:
+        parser.error("--trials must be at least 1")
+    if arguments.hours is not None and not 0 < arguments.hours < float("inf"):
+        parser.error("--hours must be positive")
+    if arguments.fair and arguments.only:
+        parser.error("--fair tunes every network of the recipe; leave out --only")
+    seeds = [*arguments.seeds, arguments.seed]
+    if len(set(arguments.seeds)) < len(arguments.seeds) or not all(0 <= seed < 2**31 for seed in seeds):
+        parser.error("--seeds must be distinct numbers from 0 to 2**31 - 1")
+    if arguments.retrain < 0 or arguments.jobs < 1:
+        parser.error("--retrain must not be negative, and --jobs at least 1")
+    return arguments
+
+
+def main() -> int:
+    """Tune the recipe that the command line names; returns the exit code."""
+    arguments = parse_arguments()
+    if importlib.util.find_spec("optuna") is None:
+        raise InputError("evaluation.tune needs Optuna: pip install 'aprec_like[tune]'")
+    import_tensorflow()
+    from evaluation.tuning.study import Limits
+    from evaluation.tuning.tune_recipe import TuneOptions, tune_recipe
+
+    options = TuneOptions(
+        recipe=arguments.recipe,
+        only=arguments.only,
+        limits=Limits(arguments.trials, arguments.hours),
+        fair=arguments.fair,
+        seeds=tuple(arguments.seeds),
+        seed=arguments.seed,
+        is_pruned=not arguments.no_pruning,
+        num_retrainings=arguments.retrain,
+        data=arguments.data,
+        results=arguments.results,
+        output=arguments.output,
+        num_jobs=arguments.jobs,
+        dry_run=arguments.dry_run,
+        fresh=arguments.fresh,
+    )
+    return tune_recipe(options, _executor_maker(arguments))
+
+
+def _executor_maker(arguments: argparse.Namespace) -> MakeExecutor:
+    from evaluation.running.jobs.local_processes import LocalProcesses
+
+    return lambda board: LocalProcesses(arguments.jobs, board)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
