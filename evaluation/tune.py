@@ -6,13 +6,11 @@ python -m evaluation.tune recipes/ml1m_tuning.py --hours 0.75 --fair
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aprec_like.errors import InputError
-from evaluation.cli import EXIT_CODES, import_tensorflow, run_command
+from evaluation.cli import EXIT_CODES, import_extra, import_tensorflow, run_command
 
 if TYPE_CHECKING:
     from evaluation.tuning.tune_recipe import MakeExecutor
@@ -90,8 +88,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """Tune the recipe that the command line names; returns the exit code."""
     arguments = parse_arguments()
-    if importlib.util.find_spec("optuna") is None:
-        raise InputError("evaluation.tune needs Optuna: pip install 'aprec_like[tune]'")
+    import_extra("optuna", "tune")
     import_tensorflow()
     from evaluation.tuning.study import Limits
     from evaluation.tuning.tune_recipe import TuneOptions, tune_recipe

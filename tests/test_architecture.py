@@ -32,10 +32,10 @@ LEVELS = (
     ("evaluation/page",),
     ("evaluation/inference",),
     ("evaluation/running", "evaluation/benchmarking"),
-    ("evaluation/notebook", "evaluation/datasheets"),
+    ("evaluation/notebook", "evaluation/datasheets", "evaluation/tuning"),
     (
         "evaluation: benchmark compare console data export parity parity_vectors",
-        "evaluation: recommend report run",
+        "evaluation: recommend report run tune",
     ),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""
@@ -115,7 +115,7 @@ def test_no_file_holds_two_rooms_worth_of_code():
     assert {path: length for path, length in lengths.items() if length > MAX_LINES_PER_FILE} == {}
 
 
-COMMANDS = ["benchmark", "compare", "data", "export", "parity", "recommend", "report", "run"]
+COMMANDS = ["benchmark", "compare", "data", "export", "parity", "recommend", "report", "run", "tune"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

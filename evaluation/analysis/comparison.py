@@ -17,6 +17,7 @@ from evaluation.caveats.choice import choice_sentences
 from evaluation.caveats.data import data_sentences
 from evaluation.caveats.learning_data import learning_data_sentence
 from evaluation.caveats.training import training_caveats
+from evaluation.caveats.tuning import tuning_sentence, tuning_warnings
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.paper_claims import read_claims
 
@@ -67,7 +68,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         cells = {name: cell(model, name) for name in runs.metrics}
         statuses = [folder.status() for folder in model.folders]
         caveats = (*model.caveats, *training_caveats(model.settings, statuses))
-        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin, caveats)
+        return Row(model.name, model.seeds, cells, model.seconds_to_best, model.origin, caveats, model.tuning)
 
     rows = [row(model) for model in models]
     caveat = caveat_of_test(rules.test, rules.alpha, family_size, rules.correction) if tests else None
@@ -78,6 +79,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         bounds=[row(model) for model in runs.models if model.is_oracle],
         literature=runs.settings.get("literature", {}),
         remarks=[
+            *tuning_warnings(models),
             *choice_sentences(models, runs.metrics),
             *([caveat] if caveat else []),
             *_undetectable_differences(rows, rules),
@@ -98,7 +100,9 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
 
 def _data_sentences(runs: LoadedRuns) -> tuple[str, ...]:
     learning = learning_data_sentence(runs.tested_models, runs.dataset)
-    return (*([learning] if learning else []), *data_sentences(runs.dataset))
+    tuning = tuning_sentence(runs.tested_models)
+    sentences = [sentence for sentence in (learning, tuning) if sentence]
+    return (*sentences, *data_sentences(runs.dataset))
 
 
 def _check_names(runs: LoadedRuns, baseline: str | None) -> None:

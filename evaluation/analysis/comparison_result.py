@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from aprec_like.types import Json
 from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest
 from evaluation.analysis.variance import VarianceComponents
 from evaluation.results.load import Caveat, Origin
@@ -81,6 +82,7 @@ class Row:
         seconds_to_best: mean over seeds; `None` for imported results.
         origin: where the results come from.
         caveats: what tables must say about the values.
+        tuning: the budget with which the settings were chosen; `None` if they were not tuned.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Row:
     seconds_to_best: float | None
     origin: Origin
     caveats: tuple[Caveat, ...] = ()
+    tuning: Json | None = None
 
     @property
     def label(self) -> str:
@@ -138,6 +141,11 @@ class Comparison:
     claims: PaperClaims
     data_sentences: tuple[str, ...] = ()
     dataset: str = ""
+
+    @property
+    def has_tuning(self) -> bool:
+        """Whether the settings of any model were tuned, so that the table shows budgets."""
+        return any(row.tuning for row in self.rows)
 
     @property
     def published_metrics(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
 from evaluation.analysis.variance import MIN_SEEDS
+from evaluation.caveats.tuning import tuning_text
 from evaluation.table import Entry, Table, TableRow
 
 
@@ -82,7 +83,8 @@ class _Columns:
         self.comparison, self.metrics = comparison, comparison.metrics
         self.rows = {row.name: row for row in (*comparison.rows, *comparison.bounds)}
         self.published = comparison.published_metrics if show_published else ()
-        self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes"]
+        self.tuning = ["Tuning"] if comparison.has_tuning else []
+        self.header = [*self.metrics, *(f"{metric} (paper)" for metric in self.published), "Minutes", *self.tuning]
 
     def model_entries(self, name: str) -> list[Entry]:
         """Return the entries of a model; empty ones if it is not in this comparison."""
@@ -92,13 +94,13 @@ class _Columns:
         values = [value_entry(self.comparison, row, metric) for metric in self.metrics]
         published = [self._published_entry(metric, row.cells[metric].published) for metric in self.published]
         minutes = Entry("" if row.seconds_to_best is None else f"{row.seconds_to_best / 60:.1f}")
-        return [*values, *published, minutes]
+        return [*values, *published, minutes, *(Entry(tuning_text(row.origin, row.tuning)) for _ in self.tuning)]
 
     def quoted_entries(self, name: str) -> list[Entry]:
         """Return the entries of a quoted row."""
         values = self.comparison.literature.get(name, {})
         numbers = [self._published_entry(metric, values.get(metric)) for metric in self.metrics]
-        return [*(Entry("") for _ in self.published), *numbers, Entry("")]
+        return [*(Entry("") for _ in self.published), *numbers, Entry(""), *(Entry("") for _ in self.tuning)]
 
     def _published_entry(self, metric: str, value: float | None) -> Entry:
         return Entry("" if value is None else f"{value:.{num_published_digits(self.comparison, metric)}f}")

@@ -13,10 +13,12 @@ from evaluation.table_formats import as_latex, as_markdown, format_csv
 def comparison_csv(comparison: Comparison) -> str:
     """Return one line per model and metric."""
     header = ["model", "metric", "mean", "low", "high", "seed_std", "seeds", "published", "seconds_to_best"]
+    tuning = ["trials", "epochs", "hours"] if comparison.has_tuning else []
+    header += [f"tuning_{name}" for name in tuning]
     rows: list[list[object]] = [
         [
             row.name, metric, cell.value.mean, cell.value.low, cell.value.high, cell.seed_std, len(row.seeds),
-            cell.published, row.seconds_to_best,
+            cell.published, row.seconds_to_best, *((row.tuning or {}).get(name) for name in tuning),
         ]
         for row in [*comparison.rows, *comparison.bounds]
         for metric, cell in row.cells.items()
@@ -57,6 +59,7 @@ def comparison_json(comparison: Comparison) -> Json:
             "seconds_to_best": row.seconds_to_best,
             "origin": row.origin,
             "caveats": [caveat.sentence for caveat in row.caveats],
+            "tuning": row.tuning,
             "metrics": {metric: cell_json(cell) for metric, cell in row.cells.items()},
         }
 

@@ -105,8 +105,13 @@ def to_html_figure(figure: ReportFigure) -> HtmlFigure:
     return HtmlFigure(svg, figure.caption, is_wide=figure.figure.get_figwidth() > WIDE_INCHES)
 
 
-def render_page(page: object) -> str:
-    """Return the HTML of a page; it needs no other file, and its policy allows no other script."""
+def render_page(page: object, template: str = "page.html.jinja") -> str:
+    """Return the HTML of a page; it needs no other file, and its policy allows no other script.
+
+    Args:
+        page: what the template shows, as its variable `page`.
+        template: file in the assets folder.
+    """
     loader = jinja2.PackageLoader("evaluation.page", "assets")
     environment = jinja2.Environment(
         loader=loader,
@@ -119,7 +124,7 @@ def render_page(page: object) -> str:
     style, script = (read_asset(f"page.{suffix}") for suffix in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals |= {"page": page, "style": Markup(style), "script": Markup(script), "script_digest": digest}
-    return environment.get_template("page.html.jinja").render() + "\n"
+    return environment.get_template(template).render() + "\n"
 
 
 def _finalize(value: object) -> object:

@@ -27,6 +27,7 @@ from evaluation.analysis.published import (
     published_table,
 )
 from evaluation.caveats.choice import choice_sentences
+from evaluation.caveats.tuning import tuning_text, tuning_warnings
 from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import collect_bibtex
 from evaluation.page.data_and_models import warning_badges
@@ -72,6 +73,7 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
     if counts := Counter(number.verdict for number in compare_with_published(comparison)):
         texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
+    lines += [f"{warning[0].upper()}{warning[1:]}." for warning in tuning_warnings(runs.tested_models)]
     choices = choice_sentences(runs.tested_models, comparison.metrics)
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in choices]
     lines += [f"{row.name}: {caveat.sentence}." for row in comparison.rows for caveat in row.caveats]
@@ -119,24 +121,26 @@ def describe_results(
 def _main_table(comparison: Comparison) -> HtmlTable:
     metrics, published = comparison.metrics, comparison.published_metrics
     formats = {metric: f".{num_published_digits(comparison, metric)}f" for metric in metrics}
+    tuning = ["Tuning"] if comparison.has_tuning else []
 
     def row_cells(row: Row) -> list[Cell]:
         quoted = [number_cell(row.cells[metric].published, formats[metric]) for metric in published]
         minutes = None if row.seconds_to_best is None else row.seconds_to_best / 60
         values = [_value_cell(comparison, row, metric) for metric in metrics]
-        return [_name_cell(comparison, row), *values, *quoted, number_cell(minutes, ".1f")]
+        tuned = [Cell(tuning_text(row.origin, row.tuning)) for _ in tuning]
+        return [_name_cell(comparison, row), *values, *quoted, number_cell(minutes, ".1f"), *tuned]
 
     literature = [
         [
             Cell(f"{name} (quoted)"),
             *[Cell()] * len(published),
             *(number_cell(values.get(metric), formats[metric]) for metric in metrics),
-            Cell(),
+            *[Cell()] * (1 + len(tuning)),
         ]
         for name, values in comparison.literature.items()
     ]
     return HtmlTable(
-        header=["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes"],
+        header=["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes", *tuning],
         blocks=[list(map(row_cells, comparison.rows)), list(map(row_cells, comparison.bounds)), literature],
         caption=caption(comparison),
     )

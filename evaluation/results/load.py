@@ -52,6 +52,7 @@ class ModelResults:
         is_oracle: True for the best possible ranking of simulated data.
         caveats: what tables must say about the values.
         learns_validation: whether the model learned from the validation part too; `None` if it is not known.
+        tuning: the budget with which its settings were chosen, from recipe.json; `None` if it was not tuned.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ModelResults:
     is_oracle: bool = False
     caveats: tuple[Caveat, ...] = ()
     learns_validation: bool | None = None
+    tuning: Json | None = None
 
     @property
     def is_counting(self) -> bool:
@@ -261,7 +263,8 @@ def _load_models(
         if finished:
             results = _model_results(name, finished, frames, settings["models"][name], metrics)
             is_learned = learns_validation(results.settings, settings.get("fit_on", "mixed"))
-            models.append(replace(results, learns_validation=None if results.is_oracle else is_learned))
+            tuning = settings.get("tuning", {}).get(name)
+            models.append(replace(results, learns_validation=None if results.is_oracle else is_learned, tuning=tuning))
     return models, remarks, cases
 
 

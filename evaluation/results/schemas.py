@@ -74,6 +74,12 @@ CALIBRATION = both(
 )
 """A model's calibration in report.json."""
 
+TUNING = fields(
+    {"trials": count, "hours": number},
+    dict.fromkeys(("epochs", "num_settings", "num_combinations", "max_trials"), or_none(count))
+    | {"max_hours": or_none(number)},
+)
+
 IDENTITY = fields({"run": name, "model": name, "seed": count, "settings": digest, "data": digest, "split": digest})
 
 STATES = ("none", "running", "interrupted", "failed", "finished")
@@ -115,6 +121,8 @@ SCHEMAS: Mapping[str, Check] = {
             "published": METRIC_VALUES,
             "literature": METRIC_VALUES,
             "title": name,
+            "spaces": mapping(name, mapping(name, settings)),
+            "tuning": mapping(name, TUNING),
         },
     ),
     "dataset": fields(

@@ -15,7 +15,8 @@ from aprec_like.errors import InputError
 from aprec_like.files import read_regular, refuse_link, refuse_links, remove_folder
 from aprec_like.types import Json
 from evaluation.results.files import parse_csv, read_sealed_json, write_bytes, write_sealed_json, write_text
-from evaluation.results.schemas import Check, check_table, count, fields, list_of, name, number, or_none, settings, text
+from evaluation.results.json_checks import Check, count, fields, list_of, name, number, or_none, settings, text
+from evaluation.results.schemas import check_table
 from evaluation.results.store import encode_name
 
 STUDY: Check = fields(

@@ -28,7 +28,7 @@ STUDY_NAME = "search"
 NUM_RANDOM_TRIALS = 10
 """Trials before the sampler learns from the others; Optuna's default."""
 NUM_UNPRUNED_TRIALS, NUM_UNPRUNED_EPOCHS = 5, 5
-"""No trial is ended early before this many have finished, and none in its first epochs: some losses start slowly."""
+"""No trial is ended early before this many have finished, and none before this epoch: some losses start slowly."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

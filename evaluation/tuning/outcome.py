@@ -12,7 +12,8 @@ import optuna
 import pandas as pd
 from optuna.trial import TrialState
 
-from aprec_like.recipe import TuningBudget
+from aprec_like.recipe import LogIntegers, LogUniform, TuningBudget
+from aprec_like.recipe.space import current_settings
 from aprec_like.types import Json
 from evaluation.tuning.optuna_parts import to_labels
 from evaluation.tuning.study import Limits, Study
@@ -37,6 +38,8 @@ class StudyOutcome:
         importance: of each setting, shares that add up to 1; empty with too few trials.
         curves: validation values by epoch of the first seed, by number of the trial.
         labels: the best settings in words.
+        own_labels: the recipe's own settings in words.
+        log_settings: settings that are searched on a logarithmic scale.
     """
 
     model: str
@@ -50,6 +53,8 @@ class StudyOutcome:
     importance: dict[str, float]
     curves: dict[int, pd.DataFrame]
     labels: dict[str, Any]
+    own_labels: dict[str, Any]
+    log_settings: tuple[str, ...]
 
     @property
     def chosen_value(self) -> float | None:
@@ -66,11 +71,8 @@ class StudyOutcome:
     def sentences(self) -> list[str]:
         """Return the outcome in words: the winner, its value with other seeds, and its lead."""
         if self.chosen_value is None:
-            return [f"{self.model}: no trial is complete"]
-        found = [
-            f"{self.model}: validation {self.metric} {self.chosen_value:.4f} chose trial {self.best} of "
-            f"{self.budget.trials}"
-        ]
+            return ["no trial is complete"]
+        found = [f"validation {self.metric} {self.chosen_value:.4f} chose trial {self.best} of {self.budget.trials}"]
         if self.own_value is not None:
             found.append(f"the recipe's own settings had {self.own_value:.4f}")
         if self.retrained:
@@ -124,6 +126,8 @@ def read_outcome(study: Study, limits: Limits, retrained_seeds: Sequence[int]) -
         importance=_importance(study),
         curves={number: _curve(study, number) for number in results},
         labels=to_labels(values, study.space),
+        own_labels=to_labels(current_settings(study.trained, study.space), study.space),
+        log_settings=tuple(name for name, each in study.space.items() if isinstance(each, (LogUniform, LogIntegers))),
     )
 
 

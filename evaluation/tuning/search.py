@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaluation.cli import INTERRUPTED, TERMINATED, WRONG_INPUT, Interrupted
 from evaluation.running.jobs import Executor, Job, JobResult
-from evaluation.running.run_recipe import exit_reason
+from evaluation.running.run_models import exit_reason
 from evaluation.tuning.options import TrialOptions
 from evaluation.tuning.study import Claim, Limits, Study
 
@@ -69,7 +69,7 @@ class Search:
 
     def _run(self, executor: Executor, jobs: Iterator[Job]) -> None:
         try:
-            with contextlib.closing(executor.run(jobs)) as results:  # type: ignore[type-var]
+            with contextlib.closing(executor.run(jobs)) as results:
                 for result in results:
                     self._end(result)
         finally:

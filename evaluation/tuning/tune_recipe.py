@@ -210,18 +210,19 @@ def _search(study: Study, options: TuneOptions, memory: int, make_executor: Make
 
 def _write_outcomes(recipe: Recipe, outcomes: Sequence[StudyOutcome], options: TuneOptions) -> int:
     """Write the tuned recipe, the table of all trials and the page; prints the summary and returns the exit code."""
-    from evaluation.tuning.page import write_tuning_page
+    from evaluation.tuning.page import write_tuning_page  # Matplotlib only when it is needed
 
-    write_tuning_page(options.folder, options.recipe.stem, outcomes)
-    print(as_text(summary_table(options.recipe.stem, outcomes)), end="")
+    summary = summary_table(options.recipe.stem, outcomes)
+    write_tuning_page(options.folder, options.recipe.stem, summary, outcomes)
+    print(as_text(summary), end="")
     for outcome in outcomes:
-        print(f"{'; '.join(outcome.sentences())}.")
+        print(f"{outcome.model}: {'; '.join(outcome.sentences())}.")
     found = [outcome for outcome in outcomes if outcome.best is not None]
     if found:
         today = datetime.now(UTC).date().isoformat()
         source = read_regular(options.recipe).decode()
         chosen = [
-            ChosenModel(each.model, recipe.spaces[each.model], each.values, each.budget, each.sentences()[:1])
+            ChosenModel(each.model, recipe.spaces[each.model], each.values, each.budget, each.sentences()[0])
             for each in found
         ]
         path = options.tuned_path

@@ -27,14 +27,14 @@ class ChosenModel:
         space: ranges of the searched settings.
         values: the best settings by name.
         budget: of the search.
-        notes: lines on how they were chosen.
+        reason: how they were chosen.
     """
 
     name: str
     space: SearchSpace
     values: Mapping[str, Any]
     budget: TuningBudget
-    notes: Sequence[str]
+    reason: str
 
 
 def tuned_source(source: str, path: Path, target: Path, chosen: Sequence[ChosenModel], date: str) -> str:
@@ -60,7 +60,7 @@ def tuned_source(source: str, path: Path, target: Path, chosen: Sequence[ChosenM
         "the chosen settings are at the end.",
         "",
         f"Run:       python -m evaluation.run {target}",
-        *_indent("Expected:", [note for model in chosen for note in model.notes]),
+        *_indent("Expected:", [f"{model.name}: {model.reason}" for model in chosen]),
         "Duration:  not measured",
         '"""',
     ]

@@ -122,9 +122,9 @@ def test_a_trial_below_the_median_of_the_others_ends_early(tmp_path, path):
     good, bad = study.optuna.ask(), study.optuna.ask()
     for epoch in range(1, 9):
         report(good, epoch, 0.35)
-    for epoch in range(1, 6):
+    for epoch in range(1, 5):
         report(bad, epoch, 0.05)
     with pytest.raises(PrunedError):
-        report(bad, 6, 0.05)
+        report(bad, 5, 0.05)
     with pytest.raises(PrunedError):  # resumed from the checkpoint of that epoch
-        report(optuna.Trial(study.optuna, bad._trial_id), 6, 0.05)
+        report(optuna.Trial(study.optuna, bad._trial_id), 5, 0.05)

@@ -15,7 +15,7 @@ def test_the_tuned_recipe_has_the_settings_and_the_budget(tmp_path):
     path = write_recipe(tmp_path)
     recipe = load_recipe(path)
     values = {"learning_rate": 0.0123, "dropout_rate": 0.25, "loss": recipe.spaces["gSASRec"]["loss"].values[1]}
-    chosen = ChosenModel("gSASRec", recipe.spaces["gSASRec"], values, BUDGET, ["gSASRec: validation 0.5"])
+    chosen = ChosenModel("gSASRec", recipe.spaces["gSASRec"], values, BUDGET, "validation 0.5")
     target = tmp_path / "circle_tuned.py"
     target.write_text(tuned_source(path.read_text(), path, target, [chosen], "2026-01-01"))
     tuned = load_recipe(target)
@@ -27,13 +27,13 @@ def test_the_tuned_recipe_has_the_settings_and_the_budget(tmp_path):
 
 def test_the_tuned_recipe_says_where_it_comes_from(tmp_path):
     path = write_recipe(tmp_path)
-    chosen = ChosenModel("SASRec", {}, {"learning_rate": 0.01}, BUDGET, ["SASRec: validation 0.5"])
+    chosen = ChosenModel("SASRec", {}, {"learning_rate": 0.01}, BUDGET, "validation 0.5")
     docstring = ast.get_docstring(ast.parse(tuned_source(path.read_text(), path, Path("x.py"), [chosen], "2026-01-01")))
     assert f"{ORIGIN} from circle.py" in docstring and "2026-01-01" in docstring
     assert "Run:       python -m evaluation.run x.py\nExpected:  SASRec: validation 0.5\nDuration:  " in docstring
 
 
 def test_a_recipe_without_a_docstring_gets_one():
-    chosen = ChosenModel("SASRec", {}, {"learning_rate": 0.01}, BUDGET, [])
+    chosen = ChosenModel("SASRec", {}, {"learning_rate": 0.01}, BUDGET, "")
     source = tuned_source("recipe = 1\n", Path("r.py"), Path("x.py"), [chosen], "2026-01-01")
     assert ast.get_docstring(ast.parse(source)).startswith("r; settings of SASRec chosen") and "recipe = 1\n" in source
