@@ -14,6 +14,7 @@ from aprec_like.lazy_tensorflow import tf
 from aprec_like.types import Tensor
 
 if TYPE_CHECKING:
+    from aprec_like.losses.left_out import LeftOut
     from aprec_like.negatives import Negatives
 
 
@@ -120,14 +121,20 @@ class BinaryLoss(SampledLoss):
 class FullLoss(Loss, ABC):
     """Loss over all items. It takes states and the item table instead of logits, so that it can compute in chunks."""
 
+    @property
+    def leaves_out_history(self) -> bool:
+        """Whether training passes the items of the user's training sequence as `left_out`."""
+        return False
+
     @abstractmethod
-    def __call__(self, states: Tensor, item_table: Tensor, targets: Tensor) -> Tensor:
+    def __call__(self, states: Tensor, item_table: Tensor, targets: Tensor, left_out: LeftOut | None = None) -> Tensor:
         """Compute the loss of every position.
 
         Args:
             states: (..., dim) output of the network at each position.
             item_table: (num_items, dim) embeddings; the logit of an item is the product of its row and the state.
             targets: (...) the item that came next, from 0 to num_items - 1.
+            left_out: items that count as if they were not in the catalogue, except where one is the target.
 
         Returns:
             (...) loss of each position.

@@ -2,6 +2,7 @@
 
 from aprec_like.models.base import CommonScorer, CountingModel, Network, NeuralModel, Scorer
 from aprec_like.models.bert4rec import BERT4Rec, Masking
+from aprec_like.models.blocks import GELU, HSTU, Block, LiGR, PreNorm, RelativePositionBias, SASRecBlock, SwiGLU
 from aprec_like.models.markov import MarkovChain
 from aprec_like.models.matrix_factorisation import MatrixFactorisation
 from aprec_like.models.oracle import Oracle
@@ -9,12 +10,16 @@ from aprec_like.models.popularity import Popularity
 from aprec_like.models.sasrec import GSASREC_FLAVOUR, ORIGINAL_FLAVOUR, Flavour, SASRec
 
 __all__ = [
+    "GELU",
     "GSASREC_FLAVOUR",
+    "HSTU",
     "ORIGINAL_FLAVOUR",
     "BERT4Rec",
+    "Block",
     "CommonScorer",
     "CountingModel",
     "Flavour",
+    "LiGR",
     "MarkovChain",
     "Masking",
     "MatrixFactorisation",
@@ -22,6 +27,10 @@ __all__ = [
     "NeuralModel",
     "Oracle",
     "Popularity",
+    "PreNorm",
+    "RelativePositionBias",
     "SASRec",
+    "SASRecBlock",
     "Scorer",
+    "SwiGLU",
 ]

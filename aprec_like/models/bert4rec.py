@@ -13,6 +13,7 @@ from aprec_like.batches.layouts import Packing
 from aprec_like.gathers import embed_range, gather_rows
 from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.models.base import Network
+from aprec_like.models.blocks import Block, BlockSizes
 from aprec_like.models.masked_examples import MaskedExamples
 from aprec_like.models.transformer import (
     LayerNorm,
@@ -25,6 +26,7 @@ from aprec_like.models.transformer import (
     padded_length,
     within_sequences,
 )
+from aprec_like.settings import OMIT_DEFAULT, check_type
 from aprec_like.types import Tensor
 
 NUM_SPECIAL_ROWS = 3
@@ -73,6 +75,8 @@ class BERT4Rec(TransformerModel):
         has_head: add a dense layer, GELU, layer norm and a bias per item before the logits, as later versions do
             (they also score special tokens; here only items are scored).
         masking: how many items are masked in training.
+        block: layers of another kind than BERT's, without the causal mask; `feed_forward_dim` does not count then.
+            A layer norm follows the last of them. `None` for BERT's.
     """
 
     max_length: int = 200
@@ -84,11 +88,19 @@ class BERT4Rec(TransformerModel):
     is_padding_attended: bool = True
     has_head: bool = False
     masking: Masking = field(default_factory=Masking)
+    block: Block | None = field(default=None, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         self._check("num_layers", "feed_forward_dim")
         if self.max_length < 2:
             raise ValueError(f"BERT4Rec needs max_length of at least 2. Received: max_length={self.max_length}")
+        if self.block is not None:
+            check_type("BERT4Rec", "block", self.block, Block)
+
+    @property
+    def block_sizes(self) -> BlockSizes:
+        """Sizes that all blocks share."""
+        return BlockSizes(self.max_length, self.embedding_dim, self.num_heads, self.dropout_rate, LAYER_NORM_EPSILON)
 
     @override
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> BERT4RecNetwork:
@@ -106,6 +118,8 @@ class BERT4Rec(TransformerModel):
         dim, ffn_dim = self.embedding_dim, self.feed_forward_dim
         tables = (num_items + NUM_SPECIAL_ROWS + 2 * self.max_length + 2) * dim + 2 * dim
         layer = 4 * (dim + 1) * dim + (dim + 1) * ffn_dim + (ffn_dim + 1) * dim + 4 * dim
+        if self.block is not None:
+            layer, tables = self.block.num_parameters(self.block_sizes), tables + 2 * dim
         head = (dim + 1) * dim + 2 * dim + num_items if self.has_head else 0
         return tables + self.num_layers * layer + head
 
@@ -113,6 +127,8 @@ class BERT4Rec(TransformerModel):
     def activations_per_case(self) -> int:
         """Per layer, sixteen values per position and dimension, four of the feed-forward, four attention matrices."""
         position = 16 * self.embedding_dim + 4 * self.feed_forward_dim + 4 * self.num_heads * self.max_length
+        if self.block is not None:
+            position = self.block.activations_per_position(self.block_sizes)
         return self.num_layers * self.max_length * position
 
     @override
@@ -140,7 +156,12 @@ class BERT4RecNetwork(Network):
         self.token_type_embedding = table(2, "token_type_embedding")
         self.word_embedding.build(None)
         self.embedding_norm = _layer_norm("embedding_norm")
-        self.layers_of_attention = [BERT4RecLayer(settings, index) for index in range(settings.num_layers)]
+        block, indices = settings.block, range(settings.num_layers)
+        self.layers_of_attention = [
+            BERT4RecLayer(settings, index) if block is None else block.build(settings.block_sizes, index)
+            for index in indices
+        ]
+        self.final_norm = None if block is None else _layer_norm("final_norm")
         if settings.has_head:
             self.head_dense = _dense(settings.embedding_dim, "head_dense", activation=_gelu)
             self.head_norm = _layer_norm("head_norm")
@@ -176,7 +197,8 @@ class BERT4RecNetwork(Network):
         for layer in self.layers_of_attention[:-1]:
             states = layer(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length
-        return self.layers_of_attention[-1](states, mask_bias, dropout_seed, num_queries=num_queries)
+        states = self.layers_of_attention[-1](states, mask_bias, dropout_seed, num_queries=num_queries)
+        return states if self.final_norm is None else self.final_norm(states)
 
     @override
     def project(self, states: Tensor) -> Tensor:

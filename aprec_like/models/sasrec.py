@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -14,9 +14,9 @@ from aprec_like.batches.layouts import Packing
 from aprec_like.gathers import embed_range
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models.base import Network
+from aprec_like.models.blocks import Block, BlockSizes, SASRecBlock
 from aprec_like.models.transformer import (
     LayerNorm,
-    TransformerLayer,
     TransformerModel,
     attention_mask_bias,
     dropout,
@@ -25,6 +25,7 @@ from aprec_like.models.transformer import (
     padded_length,
     within_sequences,
 )
+from aprec_like.settings import OMIT_DEFAULT, check_type
 from aprec_like.types import Tensor
 
 NUM_SPECIAL_ROWS = 2
@@ -66,6 +67,7 @@ class SASRec(TransformerModel):
         num_heads: number of attention heads; must divide `embedding_dim`.
         dropout_rate: dropout after the embedding, of the attention weights and twice in every feed-forward.
         flavour: architecture details of one of the published implementations.
+        block: what the blocks are made of: as published, or one of `PreNorm`, `LiGR` and `HSTU`.
     """
 
     max_length: int = 200
@@ -74,9 +76,17 @@ class SASRec(TransformerModel):
     num_heads: int = 1
     dropout_rate: float = 0.5
     flavour: Flavour = GSASREC_FLAVOUR
+    block: Block = field(default=SASRecBlock(), metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         self._check("max_length", "num_blocks")
+        check_type("SASRec", "block", self.block, Block)
+
+    @property
+    def block_sizes(self) -> BlockSizes:
+        """Sizes that all blocks share."""
+        epsilon = self.flavour.layer_norm_epsilon
+        return BlockSizes(self.max_length, self.embedding_dim, self.num_heads, self.dropout_rate, epsilon)
 
     @override
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> SASRecNetwork:
@@ -92,14 +102,12 @@ class SASRec(TransformerModel):
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
         dim = self.embedding_dim
         tables = (1 if self.flavour.is_tied else 2) * (num_items + NUM_SPECIAL_ROWS) * dim
-        block = 2 * 2 * dim + 5 * (dim + 1) * dim  # two norms and five dense layers
+        block = self.block.num_parameters(self.block_sizes)
         return tables + self.max_length * dim + self.num_blocks * block + 2 * dim
 
     @override
     def activations_per_case(self) -> int:
-        """Per block, sixteen values per position and dimension, and four attention matrices."""
-        position = 16 * self.embedding_dim + 4 * self.num_heads * self.max_length
-        return self.num_blocks * self.max_length * position
+        return self.num_blocks * self.max_length * self.block.activations_per_position(self.block_sizes)
 
     @override
     def targets_per_case(self) -> int:
@@ -122,8 +130,8 @@ class SASRecNetwork(Network):
 
         self.item_embedding = table(num_items + NUM_SPECIAL_ROWS, "item_embedding")
         self.position_embedding = table(settings.max_length, "position_embedding")
-        self.blocks = [SASRecBlock(settings, index) for index in range(settings.num_blocks)]
-        self.final_norm = _layer_norm(settings, "final_norm")
+        self.blocks = [settings.block.build(settings.block_sizes, index) for index in range(settings.num_blocks)]
+        self.final_norm = LayerNorm(epsilon=flavour.layer_norm_epsilon, name="final_norm")
         self.output_embedding = (
             self.item_embedding if flavour.is_tied else table(num_items + NUM_SPECIAL_ROWS, "output_embedding")
         )
@@ -187,66 +195,3 @@ def causal_mask(is_item: Tensor) -> Tensor:
     """(batch, length, length) True where a query (row) may attend to a key (column): to items up to itself."""
     length = tf.shape(is_item)[1]
     return is_item[:, None, :] & (tf.range(length)[:, None] >= tf.range(length)[None, :])
-
-
-class SASRecBlock(TransformerLayer):
-    """A block of attention and feed-forward.
-
-    As in both original implementations, only the queries are normalised (keys and values come from the block's raw
-    input), both residual connections start from a normalised value, and no projection follows the attention.
-    """
-
-    def __init__(self, settings: SASRec, index: int) -> None:
-        super().__init__(settings, index, name=f"block{index}")
-        dim = settings.embedding_dim
-        self.norm1 = _layer_norm(settings, "norm1")
-        self.norm2 = _layer_norm(settings, "norm2")
-        self.query = keras.layers.Dense(dim, name="query")
-        self.key = keras.layers.Dense(dim, name="key")
-        self.value = keras.layers.Dense(dim, name="value")
-        self.ffn1 = keras.layers.Dense(dim, activation="relu", name="ffn1")
-        self.ffn2 = keras.layers.Dense(dim, name="ffn2")
-
-    @override
-    def build(self, states_shape: tuple[int | None, ...]) -> None:
-        """Build the layers whose weights `call` uses without calling them."""
-        for layer in (self.query, self.key):
-            layer.build(states_shape)
-
-    @override
-    def call(
-        self, states: Tensor, mask_bias: Tensor, dropout_seed: Tensor | None, num_queries: Tensor | None = None
-    ) -> Tensor:
-        """Compute (batch, queries, dim) states of the last `num_queries` positions, all by default.
-
-        Args:
-            states: (batch, length, dim) states of the block before.
-            mask_bias: (batch, length, length) from `attention_mask_bias`.
-            dropout_seed: (2,) seed of dropout, or `None`.
-            num_queries: number of last positions to compute.
-        """
-        if num_queries is not None:
-            mask_bias = mask_bias[:, -num_queries:]
-        normed = self.norm1(states if num_queries is None else states[:, -num_queries:])
-        queries, keys = self._queries_and_keys(normed, states)
-        attended = self.attend(queries, keys, self.value(states), mask_bias, dropout_seed)
-        attended = self.norm2(attended + normed)
-        inner = self.drop(self.ffn1(attended), dropout_seed, 1)
-        return self.drop(self.ffn2(inner), dropout_seed, 2) + attended
-
-    def _queries_and_keys(self, normed: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the (batch, queries, dim) queries and (batch, length, dim) keys.
-
-        (x Wq + bq) (h Wk + bk)' is (x Wq Wk' + bq Wk') h' plus a number that is the same for all keys of a query, which
-        the softmax cancels. So with a single head the states themselves serve as keys.
-        """
-        if self.num_heads > 1:
-            return self.query(normed), self.key(states)
-        weights = (*self.query.weights, self.key.kernel)
-        kernel, bias, key_kernel = (tf.convert_to_tensor(weight) for weight in weights)
-        kernel, bias = (tf.matmul(weight, key_kernel, transpose_b=True) for weight in (kernel, bias[None]))
-        return tf.tensordot(normed, kernel, axes=1) + bias, states
-
-
-def _layer_norm(settings: SASRec, name: str) -> Any:
-    return LayerNorm(epsilon=settings.flavour.layer_norm_epsilon, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
@@ -38,6 +38,18 @@ class TransformerModel(NeuralModel):
             raise ValueError(f"{model} needs 0 <= dropout_rate < 1. Received: dropout_rate={self.dropout_rate}")
 
 
+class AttentionSettings(Protocol):
+    """What a layer of attention needs to know."""
+
+    @property
+    def num_heads(self) -> int:
+        """Number of attention heads."""
+
+    @property
+    def dropout_rate(self) -> float:
+        """Share of the values to drop."""
+
+
 class TransformerLayer(keras.layers.Layer):
     """A layer with multi-head attention and three dropouts: of the attention weights (number 0) and two others.
 
@@ -47,17 +59,24 @@ class TransformerLayer(keras.layers.Layer):
         name: name of the layer.
     """
 
-    def __init__(self, settings: TransformerModel, index: int, name: str) -> None:
+    def __init__(self, settings: AttentionSettings, index: int, name: str) -> None:
         super().__init__(name=name)
         self.num_heads, self.dropout_rate = settings.num_heads, settings.dropout_rate
         self.first_dropout = 1 + 3 * index  # number 0 in the network follows the embedding
 
     def attend(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, dropout_seed: Tensor | None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask_bias: Tensor,
+        dropout_seed: Tensor | None,
+        position_bias: Tensor | None = None,
     ) -> Tensor:
         """(batch, queries, dim) multi-head attention of (batch, queries, dim) queries to (batch, length, dim) keys."""
         queries, keys, values = (split_heads(tensor, self.num_heads) for tensor in (queries, keys, values))
-        return join_heads(attend(queries, keys, values, mask_bias, self.dropout_rate, dropout_seed, self.first_dropout))
+        rate, index = self.dropout_rate, self.first_dropout
+        return join_heads(attend(queries, keys, values, mask_bias, rate, dropout_seed, index, position_bias))
 
     def drop(self, values: Tensor, dropout_seed: Tensor | None, number: int) -> Tensor:
         """Apply dropout 1 or 2 of the layer."""
@@ -157,7 +176,14 @@ def attention_mask_bias(is_visible: Tensor, dtype: Any) -> Tensor:
 
 
 def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, rate: float, seed: Tensor | None, index: int
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask_bias: Tensor,
+    rate: float,
+    seed: Tensor | None,
+    index: int,
+    position_bias: Tensor | None = None,
 ) -> Tensor:
     """Scaled dot-product attention with dropout of the attention weights.
 
@@ -171,6 +197,7 @@ def attend(
         rate: share of the attention weights to drop.
         seed: (2,) integers, or `None` at inference.
         index: number of this dropout in the network.
+        position_bias: (heads, queries, keys) trainable summand of the attention logits; `None` for none.
 
     Returns:
         (batch, heads, queries, head dim) weighted means of the values.
@@ -181,21 +208,30 @@ def attend(
         shape = tf.concat([tf.shape(queries)[:3], tf.shape(keys)[2:3]], axis=0)
         is_kept, scale = dropout_mask(shape, rate, seed, index)
         values = values * scale
-    return _softmax_attention(queries, keys, values, mask_bias[:, None], is_kept)
+    position_biases = () if position_bias is None else (position_bias,)
+    return _softmax_attention(queries, keys, values, mask_bias[:, None], is_kept, *position_biases)
 
 
 def _softmax_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask_bias: Tensor, is_kept: Tensor | None
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask_bias: Tensor,
+    is_kept: Tensor | None,
+    *position_biases: Tensor,
 ) -> Tensor:
-    """Means of values weighted by softmax(queries keys' + mask_bias), where `is_kept`; with its gradient."""
+    """Means of values weighted by softmax(queries keys' + all biases), where `is_kept`; with its gradient."""
 
     @tf.custom_gradient
-    def attention(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True) + mask_bias, axis=-1)
+    def attention(
+        queries: Tensor, keys: Tensor, values: Tensor, *position_biases: Tensor
+    ) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        bias = sum(position_biases, mask_bias)
+        weights = tf.nn.softmax(tf.matmul(queries, keys, transpose_b=True) + bias, axis=-1)
         kept_weights = weights if is_kept is None else weights * tf.cast(is_kept, weights.dtype)
         result = tf.matmul(kept_weights, values)
 
-        def backward(upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def backward(upstream: Tensor) -> tuple[Tensor, ...]:
             # The softmax's gradient needs the sum over keys of weight times gradient: sum(result * upstream) over dim.
             sums = tf.reduce_sum(tf.cast(upstream * result, tf.float32), axis=-1, keepdims=True)
             grad_kept = tf.matmul(upstream, values, transpose_b=True)
@@ -204,11 +240,12 @@ def _softmax_attention(
                 tf.matmul(grad_logits, keys),
                 tf.matmul(grad_logits, queries, transpose_a=True),
                 tf.matmul(kept_weights, upstream, transpose_a=True),
+                *(tf.reduce_sum(grad_logits, axis=0) for _ in position_biases),
             )
 
         return result, backward
 
-    return attention(queries, keys, values)
+    return attention(queries, keys, values, *position_biases)
 
 
 def split_heads(values: Tensor, num_heads: int) -> Tensor:

@@ -17,6 +17,7 @@ from aprec_like.losses.chunked_sampled import sampled_loss_sum
 from aprec_like.models import Network
 from aprec_like.models.base import gather_targets
 from aprec_like.negatives import Negatives, Sampler
+from aprec_like.training.seen_items import SeenItems
 from aprec_like.types import Tensor
 
 DROPOUT, NEGATIVES = 0, 1
@@ -36,7 +37,7 @@ def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: In
         make = {"position": _per_position, "sequence": _per_sequence, "batch": _per_batch}[negatives.shared_by]
         loss_sum = make(loss, negatives.sampler(train, loss.num_negatives))
     else:
-        loss_sum = _over_catalogue(loss)
+        loss_sum = _over_catalogue(loss, SeenItems(train) if loss.leaves_out_history else None)
 
     def objective(network: Network, batch: Batch, seed: Tensor) -> Tensor:
         dropout_seed, negatives_seed = (
@@ -50,12 +51,13 @@ def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: In
     return objective
 
 
-def _over_catalogue(loss: FullLoss) -> LossSum:
-    """Loss over all items of the catalogue."""
+def _over_catalogue(loss: FullLoss, seen_items: SeenItems | None) -> LossSum:
+    """Loss over all items of the catalogue, or without the items that the user has seen."""
 
     def loss_sum(network: Network, batch: Batch, weights: Tensor, dropout_seed: Tensor, seed: Tensor) -> Tensor:
         states = network.target_states(batch, dropout_seed)
-        return tf.reduce_sum(weights * loss(states, network.item_table, batch.targets))
+        left_out = None if seen_items is None else seen_items.left_out(batch)
+        return tf.reduce_sum(weights * loss(states, network.item_table, batch.targets, left_out))
 
     return loss_sum
 

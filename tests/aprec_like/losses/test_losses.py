@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax, chunks, softmax
+from aprec_like.losses import BCE, BPR, GBCE, LeftOut, SampledSoftmax, Softmax, chunks, softmax
 
 
 def gamma(logit, beta):
@@ -123,6 +123,53 @@ def test_softmax_in_chunks_has_the_values_and_gradients_of_all_logits_at_once(mo
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("is_left_out", [False, True])
+@pytest.mark.parametrize("kind", ["static", "open", "compiled"])
+def test_softmax_over_unseen_items_has_the_values_and_gradients_of_a_plain_loop(
+    monkeypatch, kind, is_left_out, label_smoothing
+):
+    monkeypatch.setattr(softmax, "MIN_CHUNK_ITEMS", 7)
+    monkeypatch.setitem(chunks.CHUNK_ELEMENTS, "CPU", 1)
+    random = np.random.default_rng(0)
+    states, table = random.normal(size=(6, 8)), random.normal(size=(50, 8))
+    targets, rows, upstream = np.array([0, 49, 7, 7, 3, 24]), np.array([0, 0, 1, 1, 1, 2]), random.random(6)
+    histories = [[0, 49, 2, 8, 9], [7, 3, 48, 30], [*range(20, 50)]]
+    if not is_left_out:
+        histories = [[], [], []]
+
+    def plain(states, table):
+        """The definition, a position at a time: the target's share of its items is 1 - smoothing + smoothing / n."""
+        losses = []
+        for state, target, row in zip(tf.unstack(states), targets, rows, strict=True):
+            items = [item for item in range(50) if item == target or item not in histories[row]]
+            log_probabilities = tf.nn.log_softmax(tf.linalg.matvec(tf.gather(table, items), state))
+            labels = np.where(np.array(items) == target, 1 - label_smoothing, 0.0) + label_smoothing / len(items)
+            losses.append(-tf.reduce_sum(labels * log_probabilities))
+        return tf.stack(losses)
+
+    pairs = [(row, item) for row, items in enumerate(histories) for item in items] + [(0, -1)]
+    left_out = LeftOut(tf.constant(rows), *(tf.constant(column, tf.int64) for column in zip(*pairs, strict=True)), 3)
+    loss = Softmax(excludes_history=is_left_out, label_smoothing=label_smoothing)
+    assert loss.leaves_out_history == is_left_out
+
+    def chunked(states, table):
+        inputs = tf.compat.v1.placeholder_with_default(states, [None, 8]) if kind == "open" else states
+        return loss(inputs, table, tf.constant(targets), left_out if is_left_out else None)
+
+    def gradients(function, **options):
+        @tf.function(**options)
+        def compute(states, table):
+            losses = function(4 * states, table)
+            return losses, *map(tf.convert_to_tensor, tf.gradients(tf.reduce_sum(upstream * losses), [states, table]))
+
+        return compute(tf.constant(states), tf.constant(table))
+
+    found = gradients(chunked, jit_compile=kind == "compiled")
+    for ours, theirs in zip(found, gradients(plain), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
 def test_softmax_of_a_number_of_positions_that_only_the_graph_knows():
     random = np.random.default_rng(0)
     states, table = random.normal(size=(5, 4)), tf.constant(random.normal(size=(30, 4)))
@@ -159,6 +206,12 @@ def test_bpr_by_hand():
 def test_calibration_must_lie_between_0_and_1(t):
     with pytest.raises(ValueError, match="between 0 and 1"):
         GBCE(1, t)
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
+def test_label_smoothing_must_lie_between_0_and_1(label_smoothing):
+    with pytest.raises(ValueError, match="label_smoothing < 1"):
+        Softmax(label_smoothing=label_smoothing)
 
 
 def test_the_number_of_negatives_must_be_positive_and_that_of_the_logits():

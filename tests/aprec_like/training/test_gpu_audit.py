@@ -36,6 +36,7 @@ CASES = {
     "gBCE": Trained(SASREC, GBCE(128, 0.75), TRAINING, prior_start=True),
     "one negative": Trained(SASREC, BCE(1), TRAINING),
     "softmax": Trained(SASREC, Softmax(), TRAINING),
+    "softmax over unseen items": Trained(SASREC, Softmax(excludes_history=True, label_smoothing=0.1), TRAINING),
     "sampled softmax, bfloat16": Trained(SASREC, SampledSoftmax(128), MIXED),
     "unseen negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(reject_history=True)),
     "popular negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(by_popularity=True, reject_positive=True)),

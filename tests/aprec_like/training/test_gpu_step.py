@@ -33,6 +33,7 @@ CASES = {
     "SASRec, one negative": Trained(SASREC, BCE(1), TRAINING),
     "SASRec, sampled softmax": Trained(SASREC, SampledSoftmax(8), TRAINING),
     "SASRec, softmax": Trained(SASREC, Softmax(), TRAINING),
+    "SASRec, softmax over unseen items": Trained(SASREC, Softmax(excludes_history=True, label_smoothing=0.1), TRAINING),
     "SASRec, unseen negatives": Trained(SASREC, GBCE(8), TRAINING, Negatives(reject_history=True)),
     "SASRec, negatives of the sequence": Trained(SASREC, GBCE(8), TRAINING, Negatives("sequence")),
     "SASRec, negatives of the batch": Trained(SASREC, GBCE(8), TRAINING, Negatives("batch")),

@@ -185,3 +185,27 @@ def test_sharing_does_not_change_the_expected_loss():
     for shared_by in ("sequence", "batch"):
         difference = abs(means[shared_by][0] - means["position"][0])
         assert difference < 4 * np.hypot(means[shared_by][1], means["position"][1])
+
+
+@pytest.mark.parametrize("layout", [4, 0], ids=["buckets", "static"])
+def test_softmax_over_unseen_items_leaves_out_the_users_whole_training_sequence(layout):
+    """Also items before the window of the network; every position keeps its own target."""
+    random = np.random.default_rng(0)
+    sequences = [random.choice(30, size=size, replace=False).tolist() for size in (2, 5, 9, 20, 29)]
+    train = interactions_from(sequences, 30)
+    model = SASRec(max_length=8, embedding_dim=8, dropout_rate=0.0)
+    network = model.build(30)
+    network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
+    batches = make_batches(train, model.examples(), BatchSettings(5, 256, layout=layout), seed=1)
+    objective = make_objective(Softmax(excludes_history=True), Negatives(), train)
+    value = tf.function(lambda batch: objective(network, batch, tf.constant([1, 2], tf.int64)))
+    found = value.get_concrete_function(batches.element_spec)(next(iter(batches)))
+    losses = []
+    for sequence in sequences:
+        window = sequence[-9:]
+        states = network(tf.constant([window[:-1]]))[0].numpy()
+        for state, target in zip(states, window[1:], strict=True):
+            logits = network.item_table.numpy() @ state
+            is_in_sum = [item == target or item not in sequence for item in range(30)]
+            losses.append(np.log(np.exp(logits[is_in_sum]).sum()) - logits[target])
+    assert float(found) == pytest.approx(np.mean(losses), rel=1e-5)
