@@ -40,4 +40,4 @@ class SeenItems:
         is_place = places < ends[:, None]
         items = tf.where(is_place, tf.gather(self.items, tf.where(is_place, places, 0)), PADDING)
         pair_rows = tf.broadcast_to(rows[:, None], items.shape)
-        return LeftOut(position_rows, *(tf.reshape(values, [-1]) for values in (pair_rows, items)), users.shape[0])
+        return LeftOut(position_rows, tf.reshape(pair_rows, [-1]), tf.reshape(items, [-1]), users.shape[0])

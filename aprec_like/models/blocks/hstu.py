@@ -16,10 +16,11 @@ from aprec_like.types import Tensor
 
 @dataclass(frozen=True)
 class HSTU(Block):
-    """Attention whose weights are SiLU(q k' + position bias) / max_length, gated in place of a feed-forward.
+    """Attention whose weights are SiLU(q k' + position bias), gated in place of a feed-forward.
 
     Gate u, values v, queries q and keys k are SiLU(norm(x) W), each with its own W; x += drop(norm(weights v) * u) W'
-    + b. The attention weights need not sum to 1. Times, which the authors use too, are not.
+    + b. The authors divide the weights by the number of positions, a constant that the norm after them cancels, and use
+    times too; both are left out.
 
     Args:
         position_bias: relative position bias of the attention; `None` for none.
@@ -68,8 +69,8 @@ class HSTULayer(BlockLayer):
         bias = last_positions(mask_bias, num_queries)[:, None]
         if self.position_bias is not None:
             bias += self.position_bias(tf.shape(states)[1], num_queries=num_queries)
-        # A masked key has a large negative logit, whose SiLU is 0. The constant 1 / max_length goes to the values.
+        # A masked key has a large negative logit, whose SiLU is 0.
         weights = tf.nn.silu(tf.matmul(queries, keys, transpose_b=True) + bias)
-        attended = join_heads(tf.matmul(weights, values / self.sizes.max_length))
+        attended = join_heads(tf.matmul(weights, values))
         gated = self.drop(self.norm2(attended) * self.gate(last_normed), dropout_seed, 1)
         return last_positions(states, num_queries) + self.output_projection(gated)

@@ -12,7 +12,7 @@ from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.models import HSTU, BERT4Rec, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.recipe import MFBPR
@@ -37,6 +37,7 @@ CASES = {
     "one negative": Trained(SASREC, BCE(1), TRAINING),
     "softmax": Trained(SASREC, Softmax(), TRAINING),
     "softmax over unseen items": Trained(SASREC, Softmax(excludes_history=True, label_smoothing=0.1), TRAINING),
+    "HSTU, bfloat16": Trained(replace(SASREC, block=HSTU()), SampledSoftmax(128), MIXED),
     "sampled softmax, bfloat16": Trained(SASREC, SampledSoftmax(128), MIXED),
     "unseen negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(reject_history=True)),
     "popular negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(by_popularity=True, reject_positive=True)),

@@ -13,7 +13,7 @@ from aprec_like.batches.layouts import PackedBatch
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.models import HSTU, BERT4Rec, LiGR, RelativePositionBias, SASRec, SwiGLU
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.ranking import rank
@@ -35,6 +35,8 @@ CASES = {
     "SASRec, softmax": Trained(SASREC, Softmax(), TRAINING),
     "SASRec, softmax over unseen items": Trained(SASREC, Softmax(excludes_history=True, label_smoothing=0.1), TRAINING),
     "SASRec, unseen negatives": Trained(SASREC, GBCE(8), TRAINING, Negatives(reject_history=True)),
+    "LiGR": Trained(replace(SASREC, block=LiGR(SwiGLU(1), RelativePositionBias())), Softmax(), TRAINING),
+    "HSTU": Trained(replace(SASREC, block=HSTU()), GBCE(8), TRAINING),
     "SASRec, negatives of the sequence": Trained(SASREC, GBCE(8), TRAINING, Negatives("sequence")),
     "SASRec, negatives of the batch": Trained(SASREC, GBCE(8), TRAINING, Negatives("batch")),
     "BERT4Rec, softmax": Trained(BERT, Softmax(), TRAINING),
