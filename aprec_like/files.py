@@ -31,6 +31,12 @@ class StorageError(InputError):
     """A file cannot be written or removed, for example because the disk is full or the folder is read-only."""
 
 
+def cache_dir() -> Path:
+    """Return the cache folder, where downloaded files are stored; by default in the user's home folder."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "aprec_like"
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Raise `StorageError` instead of an `OSError` within the block, which writes `path`."""

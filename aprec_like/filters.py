@@ -11,7 +11,8 @@ import numpy as np
 from typing_extensions import override
 
 from aprec_like.errors import InputError
-from aprec_like.interactions import Interactions, offsets_from_lengths
+from aprec_like.interactions import Interactions, offsets_from_lengths, sums_of_rows
+from aprec_like.out_of_core import ArrayWriter, map_array
 from aprec_like.types import Array
 
 
@@ -51,7 +52,7 @@ class MinimumRating(Filter):
     def keep(self, interactions: Interactions) -> Array:
         if interactions.ratings is None:
             raise InputError("MinimumRating needs ratings, but the dataset has none")
-        return interactions.ratings >= self.rating
+        return map_array(interactions.ratings, lambda ratings: ratings >= self.rating, bool)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class WithoutRepeats(Filter):
 
     @override
     def keep(self, interactions: Interactions) -> Array:
-        return ~is_repeat(interactions, self.kept)
+        return map_array(is_repeat(interactions, self.kept), np.logical_not, bool)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class MinimumCounts(Filter):
 
     @override
     def keep(self, interactions: Interactions) -> Array:
-        return _has_enough(interactions.rows, interactions.items, interactions, self.user, self.item)
+        return _is_between(interactions, interactions.lengths >= self.user, interactions.item_counts() >= self.item)
 
     @override
     def is_in_catalogue(self, before: Interactions, after: Interactions) -> Array:
@@ -105,40 +106,53 @@ class KCore(MinimumCounts):
 
     @override
     def keep(self, interactions: Interactions) -> Array:
-        kept = np.arange(interactions.num_interactions)
-        rows, items = interactions.rows, interactions.items
+        user_counts, item_counts = interactions.lengths, interactions.item_counts()
+        is_user, is_item = np.ones(len(user_counts), bool), np.ones(len(item_counts), bool)
         while True:
-            is_kept = _has_enough(rows[kept], items[kept], interactions, self.user, self.item)
-            if is_kept.all():
-                result = np.zeros(interactions.num_interactions, bool)
-                result[kept] = True
-                return result
-            kept = kept[is_kept]
+            num_before = np.count_nonzero(is_user) + np.count_nonzero(is_item)
+            is_user &= user_counts >= self.user
+            is_item &= item_counts >= self.item
+            if np.count_nonzero(is_user) + np.count_nonzero(is_item) == num_before:
+                return _is_between(interactions, is_user, is_item)
+            user_counts, item_counts = _counts_between(interactions, is_user, is_item)
 
 
 def is_repeat(interactions: Interactions, kept: Literal["first", "last"] = "first") -> Array:
     """Return an (interactions,) mask of all but the first (or the last) interaction of a user with an item."""
-    keys = interactions.rows * interactions.num_items + interactions.items
-    step = 1 if kept == "first" else -1
-    result = np.ones(len(keys), bool)
-    result[np.unique(keys[::step], return_index=True)[1]] = False
-    return result[::step]
+    step, writer = (1 if kept == "first" else -1), ArrayWriter(bool)
+    for part in interactions.parts():
+        keys = part.content.rows * interactions.num_items + part.content.items
+        result = np.ones(len(keys), bool)
+        result[np.unique(keys[::step], return_index=True)[1]] = False
+        writer.append(result[::step])
+    return writer.finish()
 
 
-def _has_enough(rows: Array, items: Array, interactions: Interactions, min_user: int, min_item: int) -> Array:
-    """Return an (n,) mask of the interactions whose user and item both reach their minimum count."""
-    user_counts = np.bincount(rows, minlength=interactions.num_users)
-    item_counts = np.bincount(items, minlength=interactions.num_items)
-    return (user_counts[rows] >= min_user) & (item_counts[items] >= min_item)
+def _is_between(interactions: Interactions, is_user: Array, is_item: Array) -> Array:
+    """Return an (interactions,) mask of the interactions between some users and some items."""
+    writer = ArrayWriter(bool)
+    for part in interactions.parts():
+        writer.append(is_item[part.content.items] & np.repeat(is_user[part.users], part.content.lengths))
+    return writer.finish()
+
+
+def _counts_between(interactions: Interactions, is_user: Array, is_item: Array) -> tuple[Array, Array]:
+    """Return how many interactions each user and each item has, counting only those between some users and items."""
+    user_counts, item_counts = np.zeros(len(is_user), np.int64), np.zeros(len(is_item), np.int64)
+    for part in interactions.parts():
+        is_counted = is_item[part.content.items] & np.repeat(is_user[part.users], part.content.lengths)
+        user_counts[part.users] = sums_of_rows(is_counted, part.content.offsets)
+        item_counts += np.bincount(part.content.items[is_counted], minlength=len(is_item))
+    return user_counts, item_counts
 
 
 def _without_empty(interactions: Interactions, is_item: Array) -> Interactions:
     """Remove users without interactions and the items where `is_item` is False, and renumber the rest."""
     is_user = interactions.lengths > 0
-    numbers = np.cumsum(is_item) - 1
+    numbers = (np.cumsum(is_item) - 1).astype(np.int32)
     return replace(
         interactions,
-        items=numbers[interactions.items].astype(np.int32),
+        items=map_array(interactions.items, lambda items: numbers[items], np.int32),
         offsets=offsets_from_lengths(interactions.lengths[is_user]),
         user_ids=interactions.user_ids[is_user],
         item_ids=interactions.item_ids[is_item],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from aprec_like.out_of_core import ArrayWriter, digest_arrays, release, slices
 from aprec_like.types import Array
 
 PADDING = -1
@@ -16,6 +17,9 @@ PADDING = -1
 
 MASK = -2
 """Item number of a masked position, whose item a model has to predict."""
+
+PART_SIZE = 1 << 22
+"""Interactions, or users, of a part of a dataset that is processed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,9 @@ class Histories:
 @dataclass(frozen=True, eq=False)
 class Interactions:
     """Item sequences of all users of a dataset, with the ids of users and items.
+
+    Arrays of many interactions are mapped from files. Whatever passes over all interactions does it by `parts`, so that
+    it needs memory for a part and for numbers of users and items, not of interactions.
 
     Args:
         items: (interactions,) int32, item numbers from 0, oldest first within a user.
@@ -159,19 +166,37 @@ class Interactions:
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Histories(self.items[positions], offsets, np.asarray(users))
 
-    def where(self, is_kept: Array) -> Interactions:
-        """Keep the interactions where an (interactions,) mask is True; users and items without interactions stay."""
+    def parts(self) -> Iterator[Part]:
+        """Yield the dataset in parts of consecutive users, of at most `PART_SIZE` interactions or of one user."""
+        start = 0
+        while start < self.num_users:
+            end = int(np.searchsorted(self.offsets, self.offsets[start] + PART_SIZE, side="right")) - 1
+            users = slice(start, min(max(end, start + 1), start + PART_SIZE))
+            rows = slice(int(self.offsets[users.start]), int(self.offsets[users.stop]))
+            yield Part(users, rows, self._part(users, rows))
+            release(self.items, self.timestamps, self.ratings)
+            start = users.stop
+
+    def _part(self, users: slice, rows: slice) -> Interactions:
         return replace(
             self,
-            items=self.items[is_kept],
-            offsets=offsets_from_lengths(np.bincount(self.rows[is_kept], minlength=self.num_users)),
-            timestamps=None if self.timestamps is None else self.timestamps[is_kept],
-            ratings=None if self.ratings is None else self.ratings[is_kept],
+            items=self.items[rows],
+            offsets=self.offsets[users.start : users.stop + 1] - self.offsets[users.start],
+            user_ids=self.user_ids[users],
+            timestamps=None if self.timestamps is None else self.timestamps[rows],
+            ratings=None if self.ratings is None else self.ratings[rows],
+            user_columns={name: column[users] for name, column in self.user_columns.items()},
         )
+
+    def where(self, is_kept: Array) -> Interactions:
+        """Keep the interactions where an (interactions,) mask is True; users and items without interactions stay."""
+        return self._select(lambda part: is_kept[part.rows])
 
     def select_users(self, users: Array) -> Interactions:
         """Keep the users given by row in ascending order; the catalogue does not change."""
-        kept = self.where(np.isin(self.rows, users))
+        is_user = np.zeros(self.num_users, bool)
+        is_user[users] = True
+        kept = self._select(lambda part: np.repeat(is_user[part.users], part.content.lengths))
         return replace(
             kept,
             offsets=offsets_from_lengths(self.lengths[users]),
@@ -181,7 +206,32 @@ class Interactions:
 
     def first(self, lengths: Array) -> Interactions:
         """Keep the first `lengths[u]` interactions of every user u; `lengths` has the shape (users,)."""
-        return self.where(self.positions < lengths[self.rows])
+
+        def is_first(part: Part) -> Array:
+            kept = np.minimum(lengths[part.users], part.content.lengths)
+            runs = np.stack([kept, part.content.lengths - kept], axis=1).ravel()
+            return np.repeat(np.tile([True, False], len(kept)), runs)
+
+        return self._select(is_first)
+
+    def _select(self, is_kept: Callable[[Part], Array]) -> Interactions:
+        """Keep the interactions where the mask of every part is True."""
+        lengths = np.zeros(self.num_users, np.int64)
+        columns = {"items": self.items, "timestamps": self.timestamps, "ratings": self.ratings}
+        writers = {name: ArrayWriter(column.dtype) for name, column in columns.items() if column is not None}
+        for part in self.parts():
+            mask = is_kept(part)
+            lengths[part.users] = sums_of_rows(mask, part.content.offsets)
+            for name, writer in writers.items():
+                writer.append(getattr(part.content, name)[mask])
+        kept = {name: writer.finish() for name, writer in writers.items()}
+        return replace(
+            self,
+            items=kept["items"],
+            offsets=offsets_from_lengths(lengths),
+            timestamps=kept.get("timestamps"),
+            ratings=kept.get("ratings"),
+        )
 
     def without_last(self, users: Array) -> Interactions:
         """Remove the last interaction of each of `users` (distinct rows, each with at least one interaction)."""
@@ -195,38 +245,59 @@ class Interactions:
 
     def item_counts(self) -> Array:
         """Return the (num_items,) number of interactions of each item."""
-        return np.bincount(self.items, minlength=self.num_items)
+        counts = np.zeros(self.num_items, np.int64)
+        for chunk in slices(self.num_interactions):
+            counts += np.bincount(self.items[chunk], minlength=self.num_items)
+            release(self.items)
+        return counts
 
     def distinct_items(self) -> tuple[Array, Array]:
         """Return the distinct items of every user in ascending order, as flat items and offsets."""
-        keys = np.sort(self.rows * self.num_items + self.items)
-        # Sorting is ten times as fast as np.unique when most keys are distinct.
-        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-        rows, items = np.divmod(keys, self.num_items)
-        return items.astype(np.int32), np.searchsorted(rows, np.arange(self.num_users + 1))
+        writer, lengths = ArrayWriter(np.int32), np.zeros(self.num_users, np.int64)
+        for part in self.parts():
+            keys = np.sort(part.content.rows * self.num_items + part.content.items)
+            # Sorting is ten times as fast as np.unique when most keys are distinct.
+            keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+            rows, items = np.divmod(keys, self.num_items)
+            writer.append(items)
+            lengths[part.users] = np.bincount(rows, minlength=part.content.num_users)
+        return writer.finish(), offsets_from_lengths(lengths)
 
     def tied_share(self) -> float | None:
         """Return the share of consecutive interactions of a user with equal timestamps; `None` without timestamps."""
         if self.timestamps is None:
             return None
-        is_same_user = np.diff(self.rows) == 0
-        is_tied = (np.diff(self.timestamps) == 0) & is_same_user
-        return float(is_tied.sum() / max(1, is_same_user.sum()))
+        num_tied = num_pairs = 0
+        for part in self.parts():
+            is_same_user = np.diff(part.content.rows) == 0
+            num_tied += int(np.count_nonzero((np.diff(np.asarray(part.content.timestamps)) == 0) & is_same_user))
+            num_pairs += int(np.count_nonzero(is_same_user))
+        return num_tied / max(1, num_pairs)
 
     def digest(self) -> str:
         """Return the sha256 of catalogue size and sequences, which identifies the data that models see."""
         return digest_arrays(np.array([self.num_items]), self.offsets, self.items)
 
 
+class Part(NamedTuple):
+    """Part of a dataset: consecutive users.
+
+    users: slice of the users of the dataset.
+    rows: slice of the interactions of the dataset.
+    content: the part as interactions of its own, with the whole catalogue.
+    """
+
+    users: slice
+    rows: slice
+    content: Interactions
+
+
+def sums_of_rows(values: Array, offsets: Array) -> Array:
+    """Return the (n,) sums of `values[offsets[i]:offsets[i + 1]]`."""
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return sums[offsets[1:]] - sums[offsets[:-1]]
+
+
 def offsets_from_lengths(lengths: Array) -> Array:
     """Return (n + 1,) offsets: sequence i of n starts at offset i and ends at offset i + 1."""
     return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def digest_arrays(*arrays: Array) -> str:
-    """Return the sha256 of integer arrays, independent of their dtype and of the byte order of the machine."""
-    sha256 = hashlib.sha256()
-    for array in arrays:
-        sha256.update(np.array([array.size], "<i8").tobytes())
-        sha256.update(np.ascontiguousarray(array, "<i8").tobytes())
-    return sha256.hexdigest()

@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LEVELS = (
-    ("aprec_like: types errors files lazy_tensorflow shipped_recipes unseen_items",),
+    ("aprec_like: types errors files lazy_tensorflow shipped_recipes",),
+    ("aprec_like: unseen_items", "aprec_like/out_of_core"),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),

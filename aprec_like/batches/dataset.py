@@ -25,6 +25,7 @@ from aprec_like.batches.packing import num_packed_rows, packed_batch
 from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING, Interactions
+from aprec_like.out_of_core import share_tensor
 from aprec_like.types import Array, Tensor
 
 
@@ -186,7 +187,7 @@ def make_batches(
     batch_size = min(settings.batch_size, len(cases))
     layout = examples.best_layout(train, batch_size) if settings.layout is None else settings.layout
     all_cases = tf.constant(cases)
-    data = FlatSequences(tf.constant(train.items), tf.constant(train.offsets))
+    data = FlatSequences(share_tensor(train.items), share_tensor(train.offsets))
 
     def epoch_cases(epoch: Tensor) -> tf.data.Dataset:
         epoch_seed = [tf.constant(seed, tf.int64), epoch]

@@ -27,6 +27,7 @@ from typing_extensions import override
 
 from aprec_like.datasets.local_files import open_plain_or_gzipped
 from aprec_like.errors import InputError
+from aprec_like.files import cache_dir
 
 TIMEOUT_SECONDS = 20
 MAX_ATTEMPTS = 3
@@ -46,12 +47,6 @@ def default_data_dir() -> Path:
     """Return the folder of data files: the environment variable APREC_LIKE_DATA, else the cache folder."""
     named = os.environ.get("APREC_LIKE_DATA")
     return Path(named) if named else cache_dir()
-
-
-def cache_dir() -> Path:
-    """Return the cache folder, where downloaded files are stored; by default in the user's home folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "aprec_like"
 
 
 def find_file(names: Iterable[str], data_dir: Path) -> Path | None:

@@ -11,9 +11,10 @@ import pyarrow.csv
 from typing_extensions import override
 
 from aprec_like.datasets.base import Publication, Sizes
-from aprec_like.datasets.download import cache_dir, fetch_from_any, fetch_url
+from aprec_like.datasets.download import fetch_from_any, fetch_url
 from aprec_like.datasets.published import PublishedDataset
 from aprec_like.errors import InputError, first_line
+from aprec_like.files import cache_dir
 from aprec_like.interactions import Interactions
 
 FILE = "loc-gowalla_totalCheckins.txt.gz"

@@ -73,7 +73,6 @@ def reading(path: Path) -> Iterator[None]:
     A file from outside may make every library that parses it raise anything; readers raise better errors if they can.
     """
     try:
-        _check_unpacked_size(path)
         yield
     except InputError:
         raise
@@ -84,7 +83,7 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {reason}") from error
 
 
-def _check_unpacked_size(path: Path) -> None:
+def check_unpacked_size(path: Path) -> None:
     """Refuse a gzipped file whose content does not fit into memory, before anything of it is kept there."""
     limit = psutil.virtual_memory().available
     if path.suffix != ".gz" or path.stat().st_size * MAX_GZIP_RATIO <= limit:

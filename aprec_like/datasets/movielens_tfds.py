@@ -12,8 +12,8 @@ import pandas as pd
 from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset, Publication, Sizes
-from aprec_like.datasets.download import cache_dir
 from aprec_like.errors import InputError, first_line
+from aprec_like.files import cache_dir
 from aprec_like.interactions import Interactions
 from aprec_like.types import Array
 

@@ -11,6 +11,7 @@ from typing_extensions import override
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
 from aprec_like.datasets.download import find_file
+from aprec_like.datasets.local_files import check_unpacked_size
 from aprec_like.interactions import Interactions
 
 
@@ -26,7 +27,12 @@ class PublishedDataset(Dataset):
     @override
     def load(self, data_dir: Path) -> Interactions:
         path = find_file(self.FILES, data_dir) or self._fetch(data_dir)
-        return load_cached(path, self, lambda: self._read_verified(path))
+
+        def read() -> Interactions:
+            check_unpacked_size(path)
+            return self._read_verified(path)
+
+        return load_cached([path], self, read)
 
     @override
     def is_on_disk(self, data_dir: Path) -> bool:

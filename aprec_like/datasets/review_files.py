@@ -10,10 +10,11 @@ from typing import ClassVar
 from typing_extensions import override
 
 from aprec_like.datasets.base import Publication, Sizes
-from aprec_like.datasets.download import cache_dir, fetch_from_any, fetch_url, has_checksum
+from aprec_like.datasets.download import fetch_from_any, fetch_url, has_checksum
 from aprec_like.datasets.published import PublishedDataset
 from aprec_like.datasets.text import read_pairs
 from aprec_like.errors import InputError
+from aprec_like.files import cache_dir
 from aprec_like.interactions import Interactions
 
 NO_TERMS = "the publisher states no licence; the reviews are Amazon's or Steam's users', collected for research"

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
-import csv
-import io
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from typing_extensions import override
 
-from aprec_like.datasets.columns import TIME_UNITS, Columns, interactions_from, unused_time
-from aprec_like.datasets.local_files import check_is_text, open_plain_or_gzipped
+from aprec_like.datasets.cache import load_cached
+from aprec_like.datasets.local_files import missing_error, search_folders
+from aprec_like.datasets.tables.columns import TIME_UNITS, Columns
+from aprec_like.datasets.tables.reading import read_tables
+from aprec_like.datasets.tables.sources import ParquetSource, TableSource, parquet_files, partitions_of
+from aprec_like.datasets.tables.text_source import TextFormat, TextSource
 from aprec_like.datasets.user_file import UserFile
-from aprec_like.errors import InputError, first_line
+from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.settings import OMIT_DEFAULT
-
-UNIT_SEPARATOR = "\x1f"
-"""ASCII's separator of fields, which takes the place of separators of several characters."""
-MAX_LINE = 1 << 24
-"""Largest number of characters of a line."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +27,11 @@ class TableFile(UserFile):
     """Table with one row per interaction. Ids may be numbers or strings; all outputs show them unchanged.
 
     The interactions of a user are sorted by `timestamp`, ties in the order of the file; without a timestamp they keep
-    the order of the file.
+    the order of the file. Files of any size are read: what does not fit into the memory budget is sorted on disk.
 
     Args:
-        path: path of the file, as for every `UserFile`.
+        path: path of the file, as for every `UserFile`, or a pattern such as `events/*.csv.gz` for several files with
+            the same columns; they count as one in the order of their paths.
         user: name of the column of user ids.
         item: name of the column of item ids.
         timestamp: name of the column of timestamps, numbers or ISO 8601 dates.
@@ -65,6 +57,44 @@ class TableFile(UserFile):
     def columns(self) -> Columns:
         """Names of the columns."""
         return Columns(self.user, self.item, self.timestamp, self.rating, self.time_unit)
+
+    @override
+    def load(self, data_dir: Path) -> Interactions:
+        paths = self._find_all(data_dir)
+        if not paths:
+            raise missing_error(self.path, data_dir)
+        return load_cached(paths, self, lambda: self._read_all(paths))
+
+    @override
+    def is_on_disk(self, data_dir: Path) -> bool:
+        return bool(self._find_all(data_dir))
+
+    @override
+    def _read(self, path: Path) -> Interactions:
+        return self._read_all([path])
+
+    def _read_all(self, paths: Sequence[Path]) -> Interactions:
+        sources = [self._source(path) for path in paths]
+        return read_tables(sources, self._columns(sources[0]))
+
+    def _find_all(self, data_dir: Path) -> list[Path]:
+        """Return the file, or the files of a pattern in the order of their paths."""
+        if (found := self._find(data_dir)) is not None:
+            return [found]
+        is_pattern = any(character in self.path for character in "*?[")
+        root = Path(Path(self.path).anchor)
+        folders = [root] if root.parts else search_folders(data_dir) if is_pattern else []
+        pattern = str(Path(self.path).relative_to(root))
+        matches = (sorted(filter(Path.is_file, folder.glob(pattern))) for folder in folders if is_pattern)
+        return next((paths for paths in matches if paths), [])
+
+    @abstractmethod
+    def _source(self, path: Path) -> TableSource:
+        """Return the table of a file."""
+
+    def _columns(self, source: TableSource) -> Columns:
+        """Return the columns to read, where `source` is the first file."""
+        return self.columns
 
     @property
     @override
@@ -96,8 +126,8 @@ class CSVFile(TableFile):
             raise ValueError(f"CSVFile needs an encoding that Python knows. Received: {self.encoding!r}") from error
 
     @override
-    def _read(self, path: Path) -> Interactions:
-        return read_separated(path, self.columns, TextFormat(self.separator, self.header, encoding=self.encoding))
+    def _source(self, path: Path) -> TableSource:
+        return TextSource(path, TextFormat(self.separator, self.header, encoding=self.encoding))
 
 
 @dataclass(frozen=True)
@@ -105,15 +135,21 @@ class ParquetFile(TableFile):
     """Parquet file."""
 
     @override
-    def _read(self, path: Path) -> Interactions:
-        try:
-            names = pa.parquet.read_schema(path).names
-            _check_columns(path, self.columns, names)
-            ignored = unused_time(self.columns, names)
-            table = pa.parquet.read_table(path, columns=[*self.columns.names, *([ignored] if ignored else [])])
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{path}: is not a Parquet file, or damaged: {first_line(error)}") from error
-        return interactions_from(table, self.columns, lambda row: f"{path}: row {row + 1}", ignored)
+    def _source(self, path: Path) -> TableSource:
+        return ParquetSource(path, partitions_of(path))
+
+
+@dataclass(frozen=True)
+class ParquetFolder(ParquetFile):
+    """Folder of Parquet files with the same columns, in subfolders too; they count as one in the order of their paths.
+
+    Folders named `column=value`, as Spark and others partition tables, are columns. Hidden files are skipped.
+    """
+
+    @override
+    def _find_all(self, data_dir: Path) -> list[Path]:
+        folders = (folder / self.path for folder in search_folders(data_dir))
+        return next((found for folder in folders if (found := parquet_files(folder))), [])
 
 
 @dataclass(frozen=True)
@@ -129,159 +165,20 @@ class AtomicFile(TableFile):
     rating: str | None = "rating"
 
     @override
-    def _read(self, path: Path) -> Interactions:
-        file_format = TextFormat("\t", is_quoted=False)
-        typed = {name.partition(":")[0]: name for name in read_header(path, file_format)}
+    def _source(self, path: Path) -> TableSource:
+        return TextSource(path, TextFormat("\t", is_quoted=False))
+
+    @override
+    def _columns(self, source: TableSource) -> Columns:
+        typed = {name.partition(":")[0]: name for name in source.column_names()}
         times = [name for name in typed if "time" in name.lower()]
         if self.timestamp == "timestamp" and times and "timestamp" not in typed:
-            raise InputError(f"{path}: has no column 'timestamp' but {', '.join(times)}; name it, or timestamp=None")
+            raise InputError(
+                f"{source.path}: has no column 'timestamp' but {', '.join(times)}; name it, or timestamp=None"
+            )
         timestamp, rating = (
             typed.get(name, None if name == default else name) if name else None
             for name, default in ((self.timestamp, "timestamp"), (self.rating, "rating"))
         )
         user, item = typed.get(self.user, self.user), typed.get(self.item, self.item)
-        columns = Columns(user, item, timestamp, rating, self.time_unit)
-        return read_separated(path, columns, file_format)
-
-
-@dataclass(frozen=True)
-class TextFormat:
-    """Layout of a text file of separated columns.
-
-    Args:
-        separator: characters between columns.
-        header: names of the columns, for a file without a header line.
-        is_quoted: whether fields may be in double quotes.
-        encoding: encoding of the text.
-    """
-
-    separator: str = ","
-    header: tuple[str, ...] = ()
-    is_quoted: bool = True
-    encoding: str = "utf-8"
-
-    @property
-    def is_converted(self) -> bool:
-        """Whether the text is converted to UTF-8 with one character between columns, which Arrow needs."""
-        return len(self.separator) > 1 or codecs.lookup(self.encoding).name not in ("utf-8", "utf-8-sig", "ascii")
-
-    @property
-    def delimiter(self) -> str:
-        """The one character between columns, after the conversion."""
-        return self.separator if len(self.separator) == 1 else UNIT_SEPARATOR
-
-    @property
-    def has_quotes(self) -> bool:
-        """Whether double quotes have a meaning."""
-        return self.is_quoted and len(self.separator) == 1
-
-
-def read_separated(path: Path, columns: Columns, file_format: TextFormat) -> Interactions:
-    """Read interactions from a file of separated columns; all fields are read as strings, which keeps ids unchanged."""
-    names = list(file_format.header) or read_header(path, file_format)
-    _check_columns(path, columns, names)
-    ignored = unused_time(columns, names)
-    used = [*columns.names, *([ignored] if ignored else [])]
-    try:
-        table = pa.csv.read_csv(
-            _converted(path, file_format) if file_format.is_converted else path,
-            read_options=pa.csv.ReadOptions(column_names=list(file_format.header) or None),
-            parse_options=pa.csv.ParseOptions(
-                delimiter=file_format.delimiter,
-                quote_char='"' if file_format.has_quotes else False,
-                newlines_in_values=file_format.has_quotes,
-            ),
-            convert_options=pa.csv.ConvertOptions(include_columns=used, column_types=dict.fromkeys(used, pa.string())),
-        )
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
-    except pa.ArrowException as error:
-        raise _error_of_first_bad_line(path, file_format, error) from error
-    return interactions_from(table, columns, lambda row: _location_of_row(path, file_format, row), ignored)
-
-
-def _converted(path: Path, file_format: TextFormat) -> pa.BufferReader:
-    """Return the text in UTF-8, with one character between columns."""
-    with _open_text(path, file_format) as file:
-        return pa.BufferReader(file.read().encode())
-
-
-def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
-    for name in columns.names:
-        if names.count(name) != 1:
-            problem = "has no column" if name not in names else "has more than one column"
-            raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names)}")
-
-
-def read_header(path: Path, file_format: TextFormat) -> list[str]:
-    """Read the column names in the first line of a table."""
-    if file_format.encoding == "utf-8":
-        check_is_text(path, "name it: CSVFile(..., encoding='utf-16'), or save it as UTF-8")
-    try:
-        with _open_text(path, file_format) as file:
-            return next(csv.reader(_lines(path, file), delimiter=file_format.delimiter), [])
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    hint = ""
-    if isinstance(error, UnicodeDecodeError):
-        hint = "; name its encoding, such as CSVFile(..., encoding='latin-1'), or save it as UTF-8"
-    return InputError(f"{path}: cannot be read: {first_line(error)}{hint}")
-
-
-def _error_of_first_bad_line(path: Path, file_format: TextFormat, error: Exception) -> InputError:
-    """Return an error with the first line of a wrong number of columns; slow, so used only after a failure."""
-    num_columns = len(file_format.header)
-    try:
-        for line, fields in _records(path, file_format):
-            num_columns = num_columns or len(fields)
-            if fields and len(fields) != num_columns:
-                return InputError(f"{path}:{line}: must have {num_columns} columns. Received: {len(fields)}")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as second_error:
-        return _unreadable(path, second_error)
-    return InputError(f"{path}: cannot be read: {first_line(error)}")
-
-
-def _location_of_row(path: Path, file_format: TextFormat, row: int) -> str:
-    """Return file and line on which a row of the table ends; blank lines are not rows."""
-    number = -1 if file_format.header else -2
-    with contextlib.suppress(UnicodeDecodeError, csv.Error):  # elsewhere in the file, or in columns that are not used
-        for line, fields in _records(path, file_format):
-            number += bool(fields)
-            if number == row:
-                return f"{path}:{line}"
-    return f"{path}: row {row + 1}"
-
-
-def _records(path: Path, file_format: TextFormat) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the records of a file: number of the last line of the record, and its fields."""
-    with _open_text(path, file_format) as file:
-        reader = csv.reader(
-            _lines(path, file),
-            delimiter=file_format.delimiter,
-            quoting=csv.QUOTE_MINIMAL if file_format.has_quotes else csv.QUOTE_NONE,
-        )
-        for fields in reader:
-            yield reader.line_num, fields
-
-
-def _lines(path: Path, file: TextIO) -> Iterator[str]:
-    """Iterate over the lines of a file; a file may be one line of many gigabytes."""
-    while line := file.readline(MAX_LINE):
-        if len(line) == MAX_LINE:
-            raise InputError(f"{path}: has a line of more than {MAX_LINE:,} characters")
-        yield line
-
-
-@contextmanager
-def _open_text(path: Path, file_format: TextFormat) -> Iterator[TextIO]:
-    """Open the text, with one character between columns."""
-    encoding = "utf-8-sig" if file_format.encoding == "utf-8" else file_format.encoding
-    with open_plain_or_gzipped(path) as binary:
-        text = io.TextIOWrapper(binary, encoding=encoding, newline="")
-        if len(file_format.separator) == 1:
-            yield text
-        else:
-            yield io.StringIO(text.read().replace(file_format.separator, UNIT_SEPARATOR), newline="")
+        return Columns(user, item, timestamp, rating, self.time_unit)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.local_files import find_plain_or_gzipped, missing_error, search_folders
+from aprec_like.datasets.local_files import check_unpacked_size, find_plain_or_gzipped, missing_error, search_folders
 from aprec_like.interactions import Interactions
 
 
@@ -30,7 +30,11 @@ class UserFile(Dataset):
         path = self._find(data_dir)
         if path is None:
             raise missing_error(self.path, data_dir)
-        return load_cached(path, self, lambda: self._read(path))
+        return load_cached([path], self, lambda: self._read_whole(path))
+
+    def _read_whole(self, path: Path) -> Interactions:
+        check_unpacked_size(path)
+        return self._read(path)
 
     @override
     def is_on_disk(self, data_dir: Path) -> bool:

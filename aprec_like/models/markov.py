@@ -19,12 +19,15 @@ class MarkovChain(CountingModel):
 
     @override
     def fit(self, known: Interactions) -> Scorer:
-        is_same_user = np.ones(max(known.num_interactions - 1, 0), bool)
-        boundaries = known.offsets[1:-1] - 1
-        is_same_user[boundaries[(boundaries >= 0) & (boundaries < len(is_same_user))]] = False
-        last, following = known.items[:-1][is_same_user], known.items[1:][is_same_user]
         shape = (known.num_items, known.num_items)
-        transitions = scipy.sparse.csr_array((np.ones(len(last), np.float32), (last, following)), shape=shape)
+        none = known.items[:0]
+        transitions = scipy.sparse.csr_array((np.zeros(0, np.float32), (none, none)), shape=shape)
+        for part in known.parts():
+            items, rows = part.content.items, part.content.rows
+            is_same_user = rows[1:] == rows[:-1]
+            last, following = items[:-1][is_same_user], items[1:][is_same_user]
+            ones = np.ones(len(last), np.float32)
+            transitions = transitions + scipy.sparse.csr_array((ones, (last, following)), shape=shape)
         counts = known.item_counts()
         return MarkovChainScorer(transitions, counts / (counts.max() + 1))
 

@@ -13,6 +13,7 @@ from typing_extensions import override
 from aprec_like.batches import Examples, FlatSequences
 from aprec_like.batches.layouts import Batch, Layout, Packing, static_batch
 from aprec_like.errors import InputError
+from aprec_like.filters import is_repeat
 from aprec_like.gathers import gather_rows
 from aprec_like.interactions import Histories, Interactions
 from aprec_like.models.base import Network, NeuralModel
@@ -25,8 +26,7 @@ class PairExamples(Examples):
 
     @override
     def cases(self, train: Interactions) -> Array:
-        pairs = train.rows * train.num_items + train.items
-        return np.sort(np.unique(pairs, return_index=True)[1])
+        return np.flatnonzero(~is_repeat(train))
 
     @override
     def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> Batch:

@@ -10,6 +10,7 @@ from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.sampler import SampleShape, Shape
 from aprec_like.negatives.search import search_sorted
+from aprec_like.out_of_core import share_tensor
 from aprec_like.types import Tensor
 
 NUM_TRIES = 8
@@ -19,7 +20,7 @@ NUM_TRIES = 8
 def popularity_sampler(train: Interactions, *, reject_positive: bool, reject_history: bool) -> SampleShape:
     """Return a sampler of the items of random training interactions, which samples again where one is rejected."""
     # On a GPU int32 arrays lie in host memory and would be copied at every step; int64 ones lie on the device.
-    items = tf.constant(train.items, tf.int64 if has_gpu() else tf.int32)
+    items = tf.constant(train.items, tf.int64) if has_gpu() else share_tensor(train.items)
     seen_pairs = _SeenPairs(train) if reject_history else None
 
     def is_rejected(sampled: Tensor, users: Tensor, positives: Tensor) -> Tensor:

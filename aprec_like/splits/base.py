@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from aprec_like.interactions import Histories, Interactions, digest_arrays
+from aprec_like.interactions import Histories, Interactions
+from aprec_like.out_of_core import digest_arrays
 from aprec_like.types import Array
 
 

@@ -30,6 +30,13 @@ def leave_one_out_leakage(interactions: Interactions) -> Leakage | None:
     if interactions.timestamps is None or len(users) == 0:
         return None
     target_times = interactions.timestamps[interactions.offsets[1:][users] - 1]
-    train_times = np.sort(np.asarray(interactions.without_last(users).timestamps))
-    num_after = len(train_times) - np.searchsorted(train_times, target_times, side="right")
-    return Leakage(len(train_times), int(num_after.max()), float(np.mean(num_after / len(train_times))))
+    sorted_times = np.sort(target_times)
+    # A training interaction that is later than k targets is later than the first k of the sorted ones.
+    num_later_than = np.zeros(len(users) + 1, np.int64)
+    for part in interactions.parts():
+        content = part.content
+        times = np.delete(np.asarray(content.timestamps), content.offsets[1:][content.lengths >= 2] - 1)
+        num_later_than += np.bincount(np.searchsorted(sorted_times, times), minlength=len(users) + 1)
+    num_after = np.cumsum(num_later_than[::-1])[::-1][1:]
+    num_train = interactions.num_interactions - len(users)
+    return Leakage(num_train, int(num_after.max()), float(np.mean(num_after / num_train)))

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
+from aprec_like.out_of_core import map_array, select_kth
 from aprec_like.splits.base import HeldOut, Split, SplitRule
 from aprec_like.types import Array
 
@@ -39,11 +40,15 @@ class TemporalSplit(SplitRule):
         timestamps = interactions.timestamps
         if timestamps is None:
             raise InputError("TemporalSplit needs timestamps, but the dataset has none")
-        is_known = timestamps < _quantile(timestamps, 1 - self.test_share)
-        if not is_known.any():
+        num_interactions = len(timestamps)
+        is_known = _is_before(timestamps, select_kth(timestamps, _position(1 - self.test_share, num_interactions)))
+        num_known = int(np.count_nonzero(is_known))
+        if num_known == 0:
             raise InputError("TemporalSplit finds no interaction before the test time; reduce test_share")
         known = interactions.where(is_known)
-        train = interactions.where(timestamps < _quantile(timestamps[is_known], 1 - self.validation_share))
+        # The known timestamps are the smallest, so their k-th smallest is that of all.
+        validation_time = select_kth(timestamps, _position(1 - self.validation_share, num_known))
+        train = interactions.where(_is_before(timestamps, validation_time))
         return Split(
             train=train,
             validation=_first_targets(known, train, "validation"),
@@ -51,10 +56,13 @@ class TemporalSplit(SplitRule):
         )
 
 
-def _quantile(timestamps: Array, share: float) -> np.number:
-    """Return the timestamp at position ceil(share * n) of the n sorted timestamps."""
-    position = min(int(np.ceil(share * len(timestamps))), len(timestamps) - 1)
-    return np.partition(timestamps, position)[position]
+def _position(share: float, length: int) -> int:
+    """Return the position ceil(share * length) in a sorted array, at most the last."""
+    return min(int(np.ceil(share * length)), length - 1)
+
+
+def _is_before(timestamps: Array, time: np.number) -> Array:
+    return map_array(timestamps, lambda chunk: chunk < time, bool)
 
 
 def _first_targets(interactions: Interactions, known: Interactions, purpose: str) -> HeldOut:

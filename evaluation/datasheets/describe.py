@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet
 
 from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, ParquetFile, SequenceFile, Sizes, TextFile
-from aprec_like.datasets.columns import Columns
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
-from aprec_like.datasets.table_files import TextFormat, read_header
+from aprec_like.datasets.tables.columns import Columns
+from aprec_like.datasets.tables.text_source import TextFormat, read_header
 from aprec_like.datasets.text import has_sequences
 from aprec_like.errors import InputError, first_line
 from aprec_like.filters import is_repeat

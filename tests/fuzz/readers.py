@@ -31,7 +31,7 @@ with _instrumented() if __name__ == "__main__" else contextlib.nullcontext():
     import numpy as np
 
     from aprec_like.datasets import AtomicFile, CSVFile, SequenceFile, TextFile
-    from aprec_like.datasets.cache import _load, _save
+    from aprec_like.datasets.cache import load_interactions, save_interactions
     from aprec_like.datasets.local_files import reading
     from aprec_like.errors import InputError
     from aprec_like.interactions import Interactions
@@ -91,9 +91,9 @@ def read_recipe_json(content: bytes) -> None:
 
 def read_cache(content: bytes) -> None:
     """A cache file is the one that was written, or an exception, after which the source is read again."""
-    path = _written("a.npz", content)
+    path = _written("a.arrays", content)
     try:
-        loaded = _load(path)
+        loaded = load_interactions(path)
     except Exception:
         return
     assert loaded.digest() == KNOWN.digest() and loaded.user_ids.tolist() == KNOWN.user_ids.tolist()
@@ -125,7 +125,7 @@ if __name__ == "__main__":
 
     name = sys.argv.pop(1)
     if name == "cache":
-        _save(KNOWN, CORPUS / "cache" / "whole.npz")
+        save_interactions(KNOWN, CORPUS / "cache" / "whole.arrays")
     found = FOLDER / "corpus"
     found.mkdir()
     atheris.Setup([*sys.argv, str(found), str(CORPUS / name)], lambda content: read(name, content) and None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fuzz.readers import CORPUS, KNOWN, READERS, _save, read
+from tests.fuzz.readers import CORPUS, KNOWN, READERS, read, save_interactions
 
 FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
 
@@ -20,9 +20,9 @@ def test_every_reader_has_a_corpus_with_files_that_are_read_and_refused():
 
 
 def test_a_cache_file_is_the_one_that_was_written(tmp_path):
-    _save(KNOWN, tmp_path / "whole.npz")
-    content = (tmp_path / "whole.npz").read_bytes()
+    save_interactions(KNOWN, tmp_path / "whole.arrays")
+    content = (tmp_path / "whole.arrays").read_bytes()
     assert read("cache", content) == "read"
     with pytest.raises(AssertionError):  # whoever can write a checksum can write other data
-        _save(KNOWN.select_users([0]), tmp_path / "other.npz")
-        read("cache", (tmp_path / "other.npz").read_bytes())
+        save_interactions(KNOWN.select_users([0]), tmp_path / "other.arrays")
+        read("cache", (tmp_path / "other.arrays").read_bytes())

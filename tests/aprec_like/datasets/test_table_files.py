@@ -245,7 +245,7 @@ def test_settings_that_cannot_be_meant_are_refused():
 def test_times_in_a_smaller_unit_are_reported_and_converted_when_it_is_named(tmp_path, unit, factor):
     seconds = [1_577_836_810, 1_577_836_805]
     text = "u,i,t\n" + "".join(f"1,{item},{second * factor}\n" for item, second in enumerate(seconds))
-    with pytest.raises(InputError, match=f"t must be in seconds. Received: .*; name the unit: time_unit='{unit}'"):
+    with pytest.raises(InputError, match=f"t: must be in seconds. Received: .*; name the unit: time_unit='{unit}'"):
         load_csv(tmp_path, text, timestamp="t")
     loaded = load_csv(tmp_path, text, timestamp="t", time_unit=unit)
     assert loaded.timestamps.tolist() == sorted(seconds) and events(loaded) == [(1, 1), (1, 0)]
