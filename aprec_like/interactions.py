@@ -225,13 +225,8 @@ class Interactions:
             for name, writer in writers.items():
                 writer.append(getattr(part.content, name)[mask])
         kept = {name: writer.finish() for name, writer in writers.items()}
-        return replace(
-            self,
-            items=kept["items"],
-            offsets=offsets_from_lengths(lengths),
-            timestamps=kept.get("timestamps"),
-            ratings=kept.get("ratings"),
-        )
+        times, ratings, offsets = kept.get("timestamps"), kept.get("ratings"), offsets_from_lengths(lengths)
+        return replace(self, items=kept["items"], offsets=offsets, timestamps=times, ratings=ratings)
 
     def without_last(self, users: Array) -> Interactions:
         """Remove the last interaction of each of `users` (distinct rows, each with at least one interaction)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aprec_like.out_of_core import ArrayWriter, slices
 from aprec_like.types import Array
 
 
@@ -21,8 +22,12 @@ def unseen_thresholds(seen: Array, offsets: Array, num_items: int) -> Array:
         offsets: (users + 1,) user u has the items `seen[offsets[u]:offsets[u + 1]]`.
         num_items: size of the catalogue.
     """
-    users = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return users * num_items + (seen - (np.arange(len(seen)) - offsets[users]))
+    writer = ArrayWriter(np.int64)
+    for chunk in slices(len(seen)):
+        positions = np.arange(chunk.start, chunk.stop)
+        users = np.searchsorted(offsets, positions, side="right") - 1
+        writer.append(users * num_items + (seen[chunk] - (positions - offsets[users])))
+    return writer.finish()
 
 
 def select_unseen(thresholds: Array, offsets: Array, num_items: int, users: Array, indices: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO, TypeVar, cast
 
 from aprec_like.errors import InputError, first_line
+from aprec_like.out_of_core import MEMORY_VARIABLE, SCRATCH_VARIABLE, memory_budget
 from evaluation.printable import PrintableStream, printable
 
 T = TypeVar("T")
@@ -91,6 +93,30 @@ def track(steps: Iterable[T], title: str, num_steps: int) -> Iterator[T]:
             next_line = time.monotonic() + SECONDS_BETWEEN_LINES
             print(f"{title}: {done:,} of {num_steps:,}", file=sys.stderr)
         yield step
+
+
+def add_memory_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option --memory."""
+    parser.add_argument(
+        "--memory",
+        type=set_memory_budget,
+        metavar="SIZE",
+        help="memory for reading CSV and Parquet files, which are sorted on disk beyond it (default: "
+        f"${MEMORY_VARIABLE}, else 4GiB); ${SCRATCH_VARIABLE} names the folder",
+    )
+
+
+def set_memory_budget(size: str) -> str:
+    """Set the memory budget of this process and those that it starts; the type of --memory."""
+    previous = os.environ.get(MEMORY_VARIABLE)
+    os.environ[MEMORY_VARIABLE] = size
+    try:
+        memory_budget()
+    except InputError as error:
+        os.environ.pop(MEMORY_VARIABLE)
+        os.environ.update({MEMORY_VARIABLE: previous} if previous is not None else {})
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return size
 
 
 def import_tensorflow() -> None:

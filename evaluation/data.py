@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaluation.cli import DONE, EXIT_CODES, import_tensorflow, program, run_command
+from evaluation.cli import DONE, EXIT_CODES, add_memory_option, import_tensorflow, program, run_command
 
 COLUMN_OPTIONS = ("user", "item", "timestamp", "rating")
 
@@ -25,6 +25,7 @@ def parse_arguments() -> argparse.Namespace:
     data_option.add_argument(
         "--data", type=Path, metavar="DIR", help="data folder (default: $APREC_LIKE_DATA, else a cache folder)"
     )
+    add_memory_option(data_option)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser(
         "list", parents=[data_option], help="the published datasets, their sizes, and which are on disk"
@@ -37,7 +38,9 @@ def parse_arguments() -> argparse.Namespace:
         help="sizes, lengths, repeats, ties, popular items, memory, and a LaTeX row for a table of datasets",
     )
     describe.add_argument(
-        "name", metavar="NAME|FILE", help="a name that `list` shows, or a .txt, .csv, .tsv, .parquet or .inter file"
+        "name",
+        metavar="NAME|FILE",
+        help="a name that `list` shows, a .txt, .csv, .tsv, .parquet or .inter file, or a folder of Parquet files",
     )
     for column in COLUMN_OPTIONS:
         describe.add_argument(

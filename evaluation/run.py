@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from aprec_like.shipped_recipes import find_recipe
-from evaluation.cli import EXIT_CODES, import_tensorflow, program, run_command
+from evaluation.cli import EXIT_CODES, add_memory_option, import_tensorflow, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -68,6 +68,7 @@ def parse_arguments() -> argparse.Namespace:
         help="models to train at once, with the same results as one after another (auto: one per GPU, or as many as "
         "cores and memory allow)",
     )
+    add_memory_option(parser)
     arguments = parser.parse_args()
     if arguments.jobs != "auto":
         if not arguments.jobs.isdecimal() or int(arguments.jobs) < 1:
@@ -87,7 +88,8 @@ def main() -> int:
     import_tensorflow()
     from evaluation.running.run_recipe import RunOptions, run_recipe
 
-    return run_recipe(RunOptions(**vars(arguments) | {"recipe": find_recipe(arguments.recipe)}))
+    options = {name: value for name, value in vars(arguments).items() if name != "memory"}
+    return run_recipe(RunOptions(**options | {"recipe": find_recipe(arguments.recipe)}))
 
 
 if __name__ == "__main__":

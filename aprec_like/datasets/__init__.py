@@ -12,7 +12,7 @@ from aprec_like.datasets.presplit import PreSplitFolder
 from aprec_like.datasets.review_files import AmazonVideo, Beauty, Steam
 from aprec_like.datasets.simulated.dataset import GOWALLA_LENGTHS, MOVIELENS_LENGTHS, STEAM_LENGTHS, Lengths, Simulated
 from aprec_like.datasets.simulated.next_item_distribution import Mixture
-from aprec_like.datasets.table_files import AtomicFile, CSVFile, ParquetFile
+from aprec_like.datasets.table_files import AtomicFile, CSVFile, ParquetFile, ParquetFolder
 from aprec_like.datasets.text import SequenceFile, TextFile
 
 PUBLISHED: Mapping[str, Dataset] = MappingProxyType(
@@ -47,6 +47,7 @@ __all__ = [
     "MovieLens",
     "MovieLens1M",
     "ParquetFile",
+    "ParquetFolder",
     "PreSplitFolder",
     "Publication",
     "SequenceFile",

@@ -17,15 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from aprec_like import filters as filters_module
 from aprec_like import interactions as interactions_module
 from aprec_like.datasets.local_files import reading
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, cache_dir
+from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
-from aprec_like.out_of_core import known_sha256, load_arrays, save_arrays
+from aprec_like.out_of_core import digest_named, known_sha256, load_arrays, save_arrays
 from aprec_like.types import Array
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
+MIN_CACHED = 1 << 22
+"""Interactions whose filtered ones are cached."""
 
 
 def load_cached(sources: Sequence[Path], settings: object, read: Callable[[], Interactions]) -> Interactions:
@@ -55,6 +59,14 @@ def simulate_cached(settings: object, simulate: Callable[[], Interactions]) -> I
     return _load_or_make(f"NumPy {np.__version__} {settings!r}", simulate)
 
 
+def filter_cached(interactions: Interactions, filters: Sequence[Filter]) -> Interactions:
+    """Return interactions after filters, cached where there are so many that filtering takes longer than a checksum."""
+    if not filters or interactions.num_interactions < MIN_CACHED:
+        return apply_filters(interactions, filters)
+    origin = f"{digest_named(_arrays_of(interactions))} {tuple(filters)!r}"
+    return _load_or_make(origin, lambda: apply_filters(interactions, filters))
+
+
 def _load_or_make(origin: str, make: Callable[[], Interactions]) -> Interactions:
     """Load the interactions of an origin from the cache, or make and store them."""
     key = hashlib.sha256(f"{origin} {_code_digest()}".encode()).hexdigest()
@@ -69,6 +81,10 @@ def _load_or_make(origin: str, make: Callable[[], Interactions]) -> Interactions
 
 def save_interactions(interactions: Interactions, path: Path) -> None:
     """Write interactions to a file."""
+    save_arrays(path, _arrays_of(interactions))
+
+
+def _arrays_of(interactions: Interactions) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for name in Interactions.__dataclass_fields__:
         value = getattr(interactions, name)
@@ -76,7 +92,7 @@ def save_interactions(interactions: Interactions, path: Path) -> None:
             arrays |= {f"{name}/{column}": array for column, array in value.items()}
         elif value is not None:
             arrays[name] = value
-    save_arrays(path, arrays)
+    return arrays
 
 
 def load_interactions(path: Path) -> Interactions:
@@ -93,7 +109,11 @@ def load_interactions(path: Path) -> Interactions:
 
 def code_files() -> list[Path]:
     """Return the source files that the content of cache files depends on."""
-    return [Path(interactions_module.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
+    return [
+        Path(interactions_module.__file__),
+        Path(filters_module.__file__),
+        *sorted(Path(__file__).parent.rglob("*.py")),
+    ]
 
 
 @cache

@@ -9,7 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
-from aprec_like.filters import Filter, apply_filters
+from aprec_like.datasets.cache import filter_cached
+from aprec_like.filters import Filter
 from aprec_like.interactions import Interactions
 
 
@@ -23,7 +24,7 @@ class FirstUsers(Dataset):
 
     @override
     def load(self, data_dir: Path) -> Interactions:
-        interactions = apply_filters(self.dataset.load(data_dir), self.filters)
+        interactions = filter_cached(self.dataset.load(data_dir), self.filters)
         return interactions.select_users(np.arange(min(self.num_users, interactions.num_users)))
 
     @override

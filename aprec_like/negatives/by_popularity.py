@@ -10,7 +10,7 @@ from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.sampler import SampleShape, Shape
 from aprec_like.negatives.search import search_sorted
-from aprec_like.out_of_core import share_tensor
+from aprec_like.out_of_core import ArrayWriter, share_tensor, slices
 from aprec_like.types import Tensor
 
 NUM_TRIES = 8
@@ -59,11 +59,14 @@ class _SeenPairs:
 
     def __init__(self, train: Interactions) -> None:
         seen, offsets = train.distinct_items()
-        users = np.repeat(np.arange(train.num_users), np.diff(offsets))
         if len(seen) and np.diff(offsets).max() >= np.count_nonzero(train.item_counts()):
             raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
         self.num_items = train.num_items
-        self.keys = tf.constant(users * train.num_items + seen.astype(np.int64))
+        keys = ArrayWriter(np.int64)
+        for chunk in slices(len(seen)):
+            users = np.searchsorted(offsets, np.arange(chunk.start, chunk.stop), side="right") - 1
+            keys.append(users * train.num_items + seen[chunk])
+        self.keys = share_tensor(keys.finish())
 
     def contain(self, users: Tensor, items: Tensor) -> Tensor:
         """Return (n, k) whether the pairs of (n,) users and their (n, k) items are among the training pairs."""

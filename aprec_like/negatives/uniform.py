@@ -9,6 +9,7 @@ from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.sampler import SampleShape, Shape
 from aprec_like.negatives.search import search_sorted
+from aprec_like.out_of_core import share_tensor
 from aprec_like.types import Tensor
 from aprec_like.unseen_items import unseen_thresholds
 
@@ -42,7 +43,7 @@ class _UnseenItems:
         if np.diff(offsets).max() >= train.num_items:
             raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
         self.num_items, self.offsets = train.num_items, tf.constant(offsets)
-        self.thresholds = tf.constant(unseen_thresholds(seen, offsets, train.num_items))
+        self.thresholds = share_tensor(unseen_thresholds(seen, offsets, train.num_items))
 
     def counts(self, users: Tensor) -> Tensor:
         """Return the (n,) numbers of unseen items of (n,) users."""

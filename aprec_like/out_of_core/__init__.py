@@ -1,6 +1,6 @@
 """Out-of-core data: arrays in memory-mapped files, scratch folders and the memory budget."""
 
-from aprec_like.out_of_core.array_file import load_arrays, save_arrays
+from aprec_like.out_of_core.array_file import digest_named, load_arrays, save_arrays
 from aprec_like.out_of_core.arrays import (
     ArrayWriter,
     digest_arrays,
@@ -20,6 +20,7 @@ __all__ = [
     "SCRATCH_VARIABLE",
     "ArrayWriter",
     "digest_arrays",
+    "digest_named",
     "empty_array",
     "known_sha256",
     "load_arrays",

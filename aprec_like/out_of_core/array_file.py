@@ -27,9 +27,7 @@ CHUNK_BYTES = 1 << 24
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write named arrays of numbers or strings to a file, atomically; raises `StorageError`."""
-    stored: dict[str, Array] = {}
-    for name, array in arrays.items():
-        stored |= _encode_texts(name, array) if array.dtype == object else {name: array}
+    stored = _encode(arrays)
     header = _header(stored)
     with atomic_write(path) as part, part.open("w+b") as file:
         sha256 = hashlib.sha256()
@@ -41,6 +39,14 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         file.write(sha256.digest())
         file.flush()
     remember_digest(path, sha256.hexdigest())
+
+
+def digest_named(arrays: Mapping[str, Array]) -> str:
+    """Return the sha256 of names and contents of arrays, that which `save_arrays` writes."""
+    stored, sha256 = _encode(arrays), hashlib.sha256()
+    for piece in _pieces(_header(stored), stored):
+        sha256.update(piece)
+    return sha256.hexdigest()
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
@@ -64,6 +70,13 @@ def load_arrays(path: Path) -> dict[str, Array]:
     }
     numbers = {name: array for name, array in arrays.items() if not name.endswith((TEXT_SUFFIX, LENGTHS_SUFFIX))}
     return numbers | texts
+
+
+def _encode(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    stored: dict[str, Array] = {}
+    for name, array in arrays.items():
+        stored |= _encode_texts(name, array) if array.dtype == object else {name: array}
+    return stored
 
 
 def _header(arrays: Mapping[str, Array]) -> bytes:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from aprec_like.interactions import PADDING, Histories
 from aprec_like.models import CommonScorer, Network, Scorer
+from aprec_like.out_of_core import empty_array
 from aprec_like.ranking.catalogue_scan import (
     MAX_UNSHIFTED_SCORE,
     Cells,
@@ -116,7 +117,7 @@ def rank(
     # is padded, so that all have the same shape.
     order = np.argsort(held_out.known.lengths[held_out.users], kind="stable")
     padded = np.pad(order, (0, num_chunks * num_users - len(order)), mode="edge")
-    chunks: list[tuple[Array, ...]] = []
+    columns: list[Array] = []
     for number, cases in enumerate(padded.reshape(num_chunks, num_users), start=1):
         histories, targets = held_out.histories(cases), held_out.targets[cases]
         target_scores, result, score_items = scan(histories, _make_inputs(histories, targets, num_items))
@@ -124,13 +125,14 @@ def rank(
         ranks = np.where(is_ranked, (num_items + 1 + result.num_better_minus_worse) / 2, np.inf)
         sums = _catalogue_sums(result, depth)
         seen_sums = sum_seen(score_items, histories, sums[1], num_items) if depth else sums
-        columns = [ranks, target_scores, *sums, *seen_sums, *_top_items(result)]
+        chunk = [ranks, target_scores, *sums, *seen_sums, *_top_items(result)]
         if candidates is not None:
-            columns.append(_rank_among(score_items, targets, candidates[cases]))
-        chunks.append(tuple(columns))
+            chunk.append(_rank_among(score_items, targets, candidates[cases]))
+        columns = columns or [empty_array((len(held_out), *values.shape[1:]), values.dtype) for values in chunk]
+        num_cases = len(order[(number - 1) * num_users : number * num_users])  # without padding
+        for column, values in zip(columns, chunk, strict=True):
+            column[cases[:num_cases]] = values[:num_cases]
         on_progress(min(number * num_users, len(held_out)))
-    original_order = np.argsort(order)
-    columns = [np.concatenate(column)[original_order] for column in zip(*chunks, strict=True)]
     columns[0] = np.where(held_out.is_learnable(), columns[0], np.inf)
     return Rankings(*columns)
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from aprec_like.candidates import UniformCandidates
 from aprec_like.datasets import Dataset
+from aprec_like.datasets.cache import filter_cached
 from aprec_like.errors import InputError
-from aprec_like.filters import Filter, apply_filters
+from aprec_like.filters import Filter
 from aprec_like.interactions import Interactions
 from aprec_like.metrics import NDCG, Metric, Recall
 from aprec_like.models import CountingModel, Oracle
 from aprec_like.recipe.space import SearchSpace, check_space
 from aprec_like.recipe.tuning import TuningBudget
 from aprec_like.settings import OMIT_DEFAULT, check_tuple, check_type
-from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, SplitRule
+from aprec_like.splits import FIT_ON, AsGiven, FitOn, LeaveOneOut, Split, SplitRule, sample_cases
 from aprec_like.training.settings import Trained
 
 MetricTable = Mapping[str, Mapping[str, float]]
@@ -35,6 +36,9 @@ class Evaluation:
         depth: number of top items stored per user.
         candidates: additionally rank the target among sampled items, which adds a second column per metric; its values
             are not comparable with those of the whole catalogue.
+        users: rank a fixed random sample of this many test users, and of as many validation users, instead of all.
+            Captions say so, and intervals cover the choice of the sample.
+        seed: seed of the sample, the same for all models.
 
     Example:
         >>> Evaluation(metrics=(Recall(10), NDCG(10)), candidates=UniformCandidates(100)).columns
@@ -45,6 +49,8 @@ class Evaluation:
     exclude_seen: bool = True
     depth: int = 100
     candidates: UniformCandidates | None = None
+    users: int | None = field(default=None, kw_only=True, metadata=OMIT_DEFAULT)
+    seed: int = field(default=1, kw_only=True, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_tuple("Evaluation", "metrics", self.metrics)
@@ -56,6 +62,10 @@ class Evaluation:
             raise ValueError(f"Evaluation needs each metric once. Received: {', '.join(map(str, self.metrics))}")
         if self.depth < 1:
             raise ValueError(f"Evaluation needs a depth of at least 1. Received: depth={self.depth}")
+        if self.users is not None and self.users < 2:
+            raise ValueError(f"Evaluation needs at least 2 users to rank. Received: users={self.users}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"Evaluation needs a seed from 0 to 2**32 - 1. Received: seed={self.seed}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -145,10 +155,14 @@ class Recipe:
 
     def load(self, data_dir: Path) -> Interactions:
         """Load and filter the interactions; raises `InputError` if that fails or fewer than 2 items are left."""
-        interactions = apply_filters(self.dataset.load(data_dir), self.filters)
+        interactions = filter_cached(self.dataset.load(data_dir), self.filters)
         if interactions.num_items < 2:
             raise InputError(f"ranking needs at least 2 items. Received: {interactions.num_items}")
         return interactions
+
+    def split_interactions(self, interactions: Interactions) -> Split:
+        """Split the interactions, and sample the users to rank if the evaluation says so."""
+        return sample_cases(self.split.split(interactions), self.evaluation.users, self.evaluation.seed)
 
     def _check_data(self) -> None:
         check_type("Recipe", "dataset", self.dataset, Dataset)

@@ -5,6 +5,7 @@ from aprec_like.splits.base import HeldOut, Split, SplitRule
 from aprec_like.splits.fit_on import FIT_ON, FitOn, counted_interactions
 from aprec_like.splits.leakage import Leakage, leave_one_out_leakage
 from aprec_like.splits.leave_one_out import LeaveOneOut
+from aprec_like.splits.sample import sample_cases
 from aprec_like.splits.temporal import TemporalSplit
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "TemporalSplit",
     "counted_interactions",
     "leave_one_out_leakage",
+    "sample_cases",
 ]

@@ -41,12 +41,14 @@ class Split:
     """Training interactions, validation cases that choose the best epoch, and test cases that are reported.
 
     `test.known` includes the validation part: test users are ranked with everything before their test target. Whether
-    models learn from it too is a setting of the recipe (`fit_on`).
+    models learn from it too is a setting of the recipe (`fit_on`). `sampled_from` is the number of all test cases if
+    `test` is a random sample of them.
     """
 
     train: Interactions
     validation: HeldOut
     test: HeldOut
+    sampled_from: int | None = None
 
     def digest(self) -> str:
         """Return the sha256 of users and targets; only runs with equal digests are comparable."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.splits.base import HeldOut, Split, SplitRule
+from aprec_like.splits.sample import random_order
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ class LeaveOneOut(SplitRule):
                 f"LeaveOneOut(num_validation_users={self.num_validation_users}) needs as many users with 3 or more "
                 f"interactions. Received: {len(eligible)} such users"
             )
-        # The raw bits of PCG64 are the same in all versions of NumPy; the methods of Generator may change.
-        order = np.argsort(np.random.PCG64(self.seed).random_raw(len(eligible)), kind="stable")
-        validation_users = np.sort(eligible[order[:num_sampled]])
+        validation_users = np.sort(eligible[random_order(len(eligible), self.seed)[:num_sampled]])
         train = known.without_last(validation_users)
         return Split(
             train=train,

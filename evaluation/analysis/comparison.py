@@ -95,7 +95,13 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         claims=read_claims(runs.settings),
         data_sentences=_data_sentences(runs),
         dataset=runs.dataset_title,
+        sample=_sample(runs),
     )
+
+
+def _sample(runs: LoadedRuns) -> tuple[int, int] | None:
+    split = runs.dataset.get("split", {})
+    return (split["sampled_from"], split["sample_seed"]) if "sampled_from" in split else None
 
 
 def _data_sentences(runs: LoadedRuns) -> tuple[str, ...]:

@@ -123,6 +123,7 @@ class Comparison:
         claims: what the paper reports beside the values of metrics.
         data_sentences: what the caption says about the data: what models learned from.
         dataset: name of the data in captions.
+        sample: number of all test users and seed, if those ranked are a random sample of them.
     """
 
     run: str
@@ -141,6 +142,7 @@ class Comparison:
     claims: PaperClaims
     data_sentences: tuple[str, ...] = ()
     dataset: str = ""
+    sample: tuple[int, int] | None = None
 
     @property
     def has_tuning(self) -> bool:

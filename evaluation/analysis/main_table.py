@@ -123,7 +123,7 @@ def significance_mark(comparison: Comparison) -> str:
 def caption(comparison: Comparison) -> str:
     """Return sentences on what the numbers are and how they were tested."""
     sentences = [
-        f"Means over {comparison.num_users:,} users; the whole catalogue is ranked, seen items "
+        f"Means over {_users_text(comparison)}; the whole catalogue is ranked, seen items "
         + ("excluded" if comparison.exclude_seen else "included"),
         *comparison.data_sentences,
         "best in bold, second underlined",
@@ -139,6 +139,21 @@ def caption(comparison: Comparison) -> str:
             f"{family_text(comparison)})"
         )
     return "; ".join([*sentences, *training_sentences(comparison), *caveat_sentences(comparison)]) + "."
+
+
+def _users_text(comparison: Comparison) -> str:
+    """Return how many users were ranked; for a random sample also of how many, and the widest 95 % intervals."""
+    if comparison.sample is None:
+        return f"{comparison.num_users:,} users"
+    num_all, seed = comparison.sample
+    widths = {
+        metric: max((value.high - value.low) / 2 for value in (row.cells[metric].value for row in comparison.rows))
+        for metric in comparison.metrics
+        if comparison.rows
+    }
+    intervals = ", ".join(f"{width:.2g} in {metric}" for metric, width in widths.items())
+    sample = f"a random sample of {comparison.num_users:,} of {num_all:,} users"
+    return f"{sample} (seed {seed}; half-widths of 95 % intervals up to {intervals})"
 
 
 def caveat_sentences(comparison: Comparison) -> list[str]:

@@ -73,7 +73,7 @@ def _print_forecasts(recipe: Recipe, names: Sequence[str], options: BenchmarkOpt
     models = {name: model for name, model in recipe.models.items() if name in names and isinstance(model, Trained)}
     if not models:
         raise InputError(f"{options.recipe}: {', '.join(names)}: only trained models have steps to forecast")
-    split = recipe.split.split(recipe.load(options.data or default_data_dir()))
+    split = recipe.split_interactions(recipe.load(options.data or default_data_dir()))
     forecasts: dict[str, Json] = {}
     for name, model in models.items():
         print(f"{name}: forecast", file=sys.stderr, flush=True)

@@ -33,7 +33,7 @@ def measure_model(kind: str, recipe_path: Path, name: str, data_dir: Path, num_s
     """Make one kind of measurement of a model; returns an empty one if the kind does not apply to the model."""
     recipe = load_recipe(recipe_path)
     model = recipe.models[name]
-    split = recipe.split.split(recipe.load(data_dir))
+    split = recipe.split_interactions(recipe.load(data_dir))
     values: Measurement = {}
     if kind == "ranking":
         values = measure_ranking(model, split, recipe.evaluation)

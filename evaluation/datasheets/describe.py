@@ -7,11 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 
-from aprec_like.datasets import PUBLISHED, AtomicFile, CSVFile, Dataset, ParquetFile, SequenceFile, Sizes, TextFile
+from aprec_like.datasets import (
+    PUBLISHED,
+    AtomicFile,
+    CSVFile,
+    Dataset,
+    ParquetFile,
+    ParquetFolder,
+    SequenceFile,
+    Sizes,
+    TextFile,
+)
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
 from aprec_like.datasets.tables.columns import Columns
+from aprec_like.datasets.tables.sources import ParquetSource, parquet_files, partitions_of
 from aprec_like.datasets.tables.text_source import TextFormat, read_header
 from aprec_like.datasets.text import has_sequences
 from aprec_like.errors import InputError, first_line
@@ -87,8 +97,8 @@ def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> 
     if name in PUBLISHED:
         return {name: PUBLISHED[name].load(data_dir)}
     path = Path(name)
-    if not path.is_file():
-        raise InputError(f"{name} is neither a file nor one of {', '.join(PUBLISHED)}")
+    if not path.is_file() and not (path.is_dir() and parquet_files(path)):
+        raise InputError(f"{name} is neither a file, a folder of Parquet files, nor one of {', '.join(PUBLISHED)}")
     if path.name == ZIP_NAME:
         return {f"{ZIP_NAME} as published": read_as_published(path), "MovieLens1M": MovieLens1M().load(path.parent)}
     return {path.name.removesuffix(".gz"): _dataset(path.absolute(), column_names).load(path.parent)}
@@ -96,6 +106,8 @@ def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> 
 
 def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
     """Return the dataset that reads a file, by the extension of its name."""
+    if path.is_dir():
+        return _parquet(ParquetFolder, path, parquet_files(path)[0], column_names)
     extension = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     if extension == "inter":
         return AtomicFile(str(path))
@@ -104,13 +116,18 @@ def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
         columns = _find_columns(path, column_names, read_header(path, TextFormat(separator)))
         return CSVFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating, separator=separator)
     if extension == "parquet":
-        try:
-            header = pyarrow.parquet.read_schema(path).names
-        except Exception as error:  # a damaged file makes Arrow raise anything
-            raise InputError(f"{path}: is not a Parquet file, or damaged: {first_line(error)}") from error
-        columns = _find_columns(path, column_names, header)
-        return ParquetFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
+        return _parquet(ParquetFile, path, path, column_names)
     return SequenceFile(str(path)) if has_sequences(path) else TextFile(str(path))
+
+
+def _parquet(reader: type[ParquetFile], path: Path, first: Path, column_names: Mapping[str, str | None]) -> Dataset:
+    """Return the dataset of a Parquet file or of a folder with a first file."""
+    try:
+        header = ParquetSource(first, partitions_of(first)).column_names()
+    except Exception as error:  # a damaged file makes Arrow raise anything
+        raise InputError(f"{first}: is not a Parquet file, or damaged: {first_line(error)}") from error
+    columns = _find_columns(path, column_names, header)
+    return reader(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
 
 
 def _find_columns(path: Path, column_names: Mapping[str, str | None], header: list[str]) -> Columns:

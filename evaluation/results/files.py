@@ -5,14 +5,17 @@ Writes are atomic; reading a missing or damaged file, or a link, raises `InputEr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 
 from aprec_like.errors import InputError, first_line
 from aprec_like.files import atomic_write, open_regular, read_regular
@@ -87,15 +90,27 @@ ENCODINGS = {"i": "DELTA_BINARY_PACKED", "f4": "BYTE_STREAM_SPLIT"}
 Ids grow from row to row and scores share their exponents, so these halve a table of results without changing a bit."""
 
 
-def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table as Parquet."""
+def write_parquet(path: Path, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
+    """Write a table, or consecutive rows of it one after another, as Parquet."""
+    if isinstance(frames, pd.DataFrame):
+        frames = [frames]
+    with atomic_write(path) as part, contextlib.ExitStack() as stack:
+        writer = None
+        for frame in frames:
+            table = pa.Table.from_pandas(frame, writer.schema if writer else None, preserve_index=False)
+            writer = writer or stack.enter_context(_open_parquet(part, frame, table.schema))
+            writer.write_table(table)
+        stack.close()  # before the file is moved into place
+
+
+def _open_parquet(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> pa.parquet.ParquetWriter:
+    """Open a Parquet file for rows like those of `frame`."""
     found = {name: _encoding(frame[name].dtype) for name in frame}
     encodings = {name: encoding for name, encoding in found.items() if encoding}
     others = [name for name in found if name not in encodings]
-    with atomic_write(path) as part:
-        frame.to_parquet(
-            part, index=False, compression="zstd", use_dictionary=others or False, column_encoding=encodings or None
-        )
+    return pa.parquet.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=others or False, column_encoding=encodings or None
+    )
 
 
 def _encoding(dtype: object) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from aprec_like.datasets import Dataset
+from aprec_like.datasets.cache import filter_cached
 from aprec_like.errors import InputError
-from aprec_like.filters import Filter, apply_filters
+from aprec_like.filters import Filter
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import SettingsClasses, restore
-from aprec_like.splits import Split, SplitRule
+from aprec_like.splits import Split, SplitRule, sample_cases
 from evaluation.results.own_classes import known_classes
 from evaluation.results.store import RunFolder
 
@@ -31,8 +32,9 @@ def load_split(run: RunFolder, data_dir: Path, own: SettingsClasses | None = Non
         raise InputError(f"the data of {run.path.name} are not in {data_dir}; name their folder with --data")
     if not isinstance(rule, SplitRule) or not all(isinstance(each, Filter) for each in filters):
         raise InputError(f"{run.path}: its recipe.json has no split or filters that this version knows")
-    interactions = apply_filters(dataset.load(data_dir), filters)
-    split = rule.split(interactions)
+    interactions = filter_cached(dataset.load(data_dir), filters)
+    evaluation = settings["evaluation"]
+    split = sample_cases(rule.split(interactions), evaluation.get("users"), evaluation.get("seed", 1))
     digests = description["sha256"], description.get("split", {}).get("digest")
     if (interactions.digest(), split.digest()) != digests:
         raise InputError(f"{run.path}: was made with different data, or by a different version")

@@ -133,9 +133,9 @@ class ModelFolder:
         """Write per_user.parquet: one row per test user."""
         write_parquet(self.path / "per_user.parquet", frame)
 
-    def write_top_items(self, frame: pd.DataFrame) -> None:
+    def write_top_items(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
         """Write top_items.parquet: one row per test user and position."""
-        write_parquet(self.path / TOP_ITEMS, frame)
+        write_parquet(self.path / TOP_ITEMS, frames)
 
     def write_weights(self, save: Callable[[Path], None]) -> None:
         """Write the weights of the best epoch; `save` writes them to the path that it gets."""

@@ -104,6 +104,8 @@ SCHEMAS: Mapping[str, Check] = {
                     "metrics": list_of(name),
                     "depth": count,
                     "candidates": or_none(fields({}, {"num_candidates": count})),
+                    "users": or_none(count),
+                    "seed": count,
                 },
             ),
         },
@@ -134,7 +136,15 @@ SCHEMAS: Mapping[str, Check] = {
         },
         {
             "split": fields(
-                {}, {"train_interactions": count, "validation_users": count, "test_users": count, "digest": digest}
+                {},
+                {
+                    "train_interactions": count,
+                    "validation_users": count,
+                    "test_users": count,
+                    "digest": digest,
+                    "sampled_from": count,
+                    "sample_seed": count,
+                },
             ),
             "dataset": settings,
             "filters": list_of(settings),

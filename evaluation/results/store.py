@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -156,9 +156,9 @@ class RunFolder:
         """Read items.parquet."""
         return self._read_verified("items.parquet")
 
-    def write_histories(self, frame: pd.DataFrame) -> None:
+    def write_histories(self, frames: Iterable[pd.DataFrame]) -> None:
         """Write histories.parquet: the known items of every test user, oldest first, as rows of cases and items."""
-        write_parquet(self.path / "histories.parquet", frame)
+        write_parquet(self.path / "histories.parquet", frames)
 
     def read_histories(self) -> pd.DataFrame:
         """Read histories.parquet."""

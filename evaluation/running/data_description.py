@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
 from aprec_like.interactions import Interactions
+from aprec_like.out_of_core import slices
 from aprec_like.recipe import Recipe
 from aprec_like.settings import describe
 from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
 from aprec_like.types import Json
 
 SECONDS_PER_DAY = 86_400
+CHUNK_CASES = 1 << 16
+"""Test users whose histories are held at once."""
 
 
 def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> Json:
@@ -34,10 +38,18 @@ def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> J
             "validation_users": len(split.validation),
             "test_users": len(split.test),
             "digest": split.digest(),
+            **_describe_sample(recipe, split),
         },
         "unreachable_targets": count_unreachable(split, exclude_seen=recipe.evaluation.exclude_seen),
         **({"leakage": asdict(leakage)} if leakage else {}),
     }
+
+
+def _describe_sample(recipe: Recipe, split: Split) -> Json:
+    """Return the number of all test users and the seed, if a sample of them is ranked."""
+    if split.sampled_from is None:
+        return {}
+    return {"sampled_from": split.sampled_from, "sample_seed": recipe.evaluation.seed}
 
 
 def count_unreachable(split: Split, *, exclude_seen: bool) -> Json:
@@ -46,11 +58,12 @@ def count_unreachable(split: Split, *, exclude_seen: bool) -> Json:
     Returns:
         `cold`: targets that never occur before the test. `seen`: targets in the user's history, if these are excluded.
     """
-    test, num_items = split.test, split.test.known.num_items
-    is_cold, histories = ~test.is_learnable(), test.histories()
-    pairs = histories.rows.astype(np.int64) * num_items + histories.items
-    is_seen = np.isin(np.arange(len(test)) * num_items + test.targets, pairs)
-    return {"cold": int(is_cold.sum()), "seen": int(is_seen.sum()) if exclude_seen else 0}
+    test, num_seen = split.test, 0
+    for cases in slices(len(test), CHUNK_CASES) if exclude_seen else ():
+        histories, targets = test.histories(cases), test.targets[cases]
+        rows = histories.rows
+        num_seen += len(np.unique(rows[histories.items == targets[rows]]))
+    return {"cold": int(np.count_nonzero(~test.is_learnable())), "seen": num_seen}
 
 
 def describe_cases(split: Split) -> pd.DataFrame:
@@ -79,7 +92,9 @@ def describe_items(split: Split) -> pd.DataFrame:
     return pd.DataFrame({"item": known.item_ids, **counts, **known.item_columns})
 
 
-def describe_histories(split: Split) -> pd.DataFrame:
-    """Return one row per known interaction of a test user, oldest first: its row in cases, its item's row in items."""
-    histories = split.test.histories()
-    return pd.DataFrame({"case": histories.rows.astype(np.int32), "item": histories.items.astype(np.int32)})
+def describe_histories(split: Split) -> Iterator[pd.DataFrame]:
+    """Yield one row per known interaction of a test user, oldest first: its row in cases, its item's row in items."""
+    for cases in slices(len(split.test), CHUNK_CASES):
+        histories = split.test.histories(cases)
+        rows = (cases.start + histories.rows).astype(np.int32)
+        yield pd.DataFrame({"case": rows, "item": histories.items.astype(np.int32)})

@@ -37,7 +37,7 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
     name, train = type(recipe.dataset).__name__, None
     if recipe.dataset.is_on_disk(data_dir):
         interactions = recipe.load(data_dir)
-        train = recipe.split.split(interactions).train
+        train = recipe.split_interactions(interactions).train
         sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
         lengths = interactions.lengths
         source = "read from disk"

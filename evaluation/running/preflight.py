@@ -50,7 +50,7 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
     """Load and split the data of a recipe, and print its sizes to standard error."""
     check_names(recipe.models)
     interactions = recipe.load(data_dir)
-    split = recipe.split.split(interactions)
+    split = recipe.split_interactions(interactions)
     description = describe_data(recipe, interactions, split)
     print(
         f"{type(recipe.dataset).__name__}: {interactions.num_users:,} users, {interactions.num_items:,} items, "

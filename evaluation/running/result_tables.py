@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
 from aprec_like.interactions import PADDING
+from aprec_like.out_of_core import slices
 from aprec_like.ranking import Rankings
 from aprec_like.recipe import Evaluation, sampled_name
 from aprec_like.splits import Split
 from aprec_like.training.state import EpochRecord
 from aprec_like.types import Json
 from evaluation.analysis.significance import mean_interval
+
+CHUNK_CASES = 1 << 15
+"""Test users whose top items are tabulated at once."""
 
 
 def tabulate_history(history: list[EpochRecord]) -> pd.DataFrame:
@@ -42,17 +47,20 @@ def tabulate_users(rankings: Rankings, split: Split, evaluation: Evaluation) -> 
     return pd.DataFrame(columns)
 
 
-def tabulate_top_items(rankings: Rankings, split: Split) -> pd.DataFrame:
-    """Return the content of top_items.parquet: one row per test user and position, original ids."""
-    known, (row, column) = split.test.known, np.nonzero(rankings.top_items != PADDING)
-    return pd.DataFrame(
-        {
-            "user": known.user_ids[split.test.users[row]],
-            "position": (column + 1).astype(np.int32),
-            "item": known.item_ids[rankings.top_items[row, column]],
-            "score": rankings.top_scores[row, column],
-        }
-    )
+def tabulate_top_items(rankings: Rankings, split: Split) -> Iterator[pd.DataFrame]:
+    """Yield the content of top_items.parquet: one row per test user and position, original ids."""
+    known = split.test.known
+    for cases in slices(len(split.test), CHUNK_CASES):
+        items, scores = rankings.top_items[cases], rankings.top_scores[cases]
+        row, column = np.nonzero(items != PADDING)
+        yield pd.DataFrame(
+            {
+                "user": known.user_ids[split.test.users[cases][row]],
+                "position": (column + 1).astype(np.int32),
+                "item": known.item_ids[items[row, column]],
+                "score": scores[row, column],
+            }
+        )
 
 
 def summarise(per_user: pd.DataFrame, evaluation: Evaluation) -> Json:

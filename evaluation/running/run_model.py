@@ -31,7 +31,7 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     started = time.monotonic()
     evaluation, folder = run.recipe.evaluation, run.folder
     interactions = run.recipe.load(run.data_dir)
-    split = run.recipe.split.split(interactions)
+    split = run.recipe.split_interactions(interactions)
     if run.identity:
         check_unchanged_data(interactions.digest(), split.digest(), run.identity)
     fitted = load_fitted(run, split, display) or fit_model(run, interactions, split, display, is_stopping)

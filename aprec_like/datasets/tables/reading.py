@@ -150,8 +150,10 @@ def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
 def _connect(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory that spills to a folder; raises `StorageError` if the budget or the disk is full."""
     limit = memory_budget() // 2  # the rest is for Python, Arrow and the chunks in flight
-    settings = {"memory_limit": f"{limit}B", "temp_directory": str(folder)}
-    with duckdb.connect(":memory:", config=dict(settings)) as connection:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"SET memory_limit = '{limit}B'")
+        connection.execute("SET temp_directory = ?", [str(folder)])
         try:
             yield connection
         except duckdb.OutOfMemoryException as error:

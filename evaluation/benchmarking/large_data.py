@@ -1,0 +1,138 @@
+"""Measures the way of a large log from Parquet files to batches and ranks: seconds and peak memory of every stage.
+
+python -m evaluation.benchmarking.large_data /tmp/log --interactions 20000000
+
+generates a log of string ids in no order, with 1 % duplicates (40 interactions per user, 200 per item), in a folder
+where there is none, and prints one line per stage. Memory is the peak of the process in each stage, mapped pages of
+files included; Linux alone tells it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from aprec_like.splits import Split
+from evaluation.cli import DONE, add_memory_option, import_tensorflow, run_command
+
+NUM_FILES = 64
+PER_USER, PER_ITEM = 40, 200
+"""Mean numbers of interactions."""
+DUPLICATE_SHARE = 0.01
+FIRST_SECOND, LAST_SECOND = 1_600_000_000, 1_700_000_000
+NUM_RANKED, NUM_STEPS = 10_000, 100
+
+
+def main() -> int:
+    """Generate the log if it does not exist, and measure every stage."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.benchmarking.large_data", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the Parquet files")
+    parser.add_argument("--interactions", type=int, default=2_000_000, metavar="N", help="size of a new log")
+    parser.add_argument("--train", action="store_true", help="also one epoch of 100 steps of gSASRec, and its ranking")
+    add_memory_option(parser)
+    arguments = parser.parse_args()
+    if not arguments.folder.exists():
+        with stage("generate"):
+            generate(arguments.folder, arguments.interactions)
+    measure(arguments.folder, is_trained=arguments.train)
+    return DONE
+
+
+def generate(folder: Path, num_interactions: int) -> None:
+    """Write a log as Parquet files; popular items and active users occur more often."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(1)
+    users, items = _ids("u", num_interactions // PER_USER), _ids("i", num_interactions // PER_ITEM)
+    for number in range(NUM_FILES):
+        rows = num_interactions // NUM_FILES
+        user = (random.random(rows) ** 1.5 * len(users)).astype(np.int32)
+        item = (random.random(rows) ** 3 * len(items)).astype(np.int32)
+        times = random.integers(FIRST_SECOND, LAST_SECOND, rows)
+        copied, copies = random.integers(rows, size=(2, int(rows * DUPLICATE_SHARE)))
+        for column in (user, item, times):
+            column[copies] = column[copied]
+        table = pa.table({"user": users.take(pa.array(user)), "item": items.take(pa.array(item)), "time": times})
+        pa.parquet.write_table(table, folder / f"part-{number:02d}.parquet")
+
+
+def _ids(prefix: str, count: int) -> pa.Array:
+    """Return ids of 17 characters that are not in the order of their numbers."""
+    hashes = np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return pa.array([f"{prefix}{number:016x}" for number in hashes.tolist()])
+
+
+def measure(folder: Path, *, is_trained: bool) -> None:
+    """Print seconds and peak memory of loading, filtering, splitting, counting, the first batch and ranking."""
+    import_tensorflow()
+    from aprec_like.batches import BatchSettings, ShiftedExamples, make_batches
+    from aprec_like.datasets import ParquetFolder
+    from aprec_like.datasets.cache import filter_cached
+    from aprec_like.filters import KCore
+    from aprec_like.models import Popularity
+    from aprec_like.ranking import rank
+    from aprec_like.splits import LeaveOneOut, sample_cases
+
+    with stage("load"):
+        loaded = ParquetFolder(str(folder.absolute()), user="user", item="item", timestamp="time").load(folder)
+    print(f"{loaded.num_users:,} users, {loaded.num_items:,} items, {loaded.num_interactions:,} interactions")
+    with stage("5-core"):
+        kept = filter_cached(loaded, [KCore(5, 5)])
+    with stage("leave-one-out"):
+        split = sample_cases(LeaveOneOut(num_validation_users=512).split(kept), NUM_RANKED, seed=1)
+    with stage("first batch"):
+        batches = make_batches(split.train, ShiftedExamples(50), BatchSettings(128, NUM_STEPS), seed=1)
+        next(iter(batches))
+    with stage("Popularity"):
+        scorer = Popularity().fit(split.train)
+        rank(scorer, split.test, exclude_seen=True, depth=100)
+    if is_trained:
+        _measure_training(split)
+
+
+def _measure_training(split: Split) -> None:
+    from aprec_like.losses import GBCE
+    from aprec_like.models import SASRec
+    from aprec_like.negatives import Negatives
+    from aprec_like.optimizers import Adam
+    from aprec_like.ranking import rank
+    from aprec_like.training import Trained, Training, train
+
+    training = Training(
+        max_steps_per_epoch=NUM_STEPS, max_epochs=1, early_stopping=None, optimizer=Adam(lazy=True), batch_size=128
+    )
+    model = SASRec(max_length=50, embedding_dim=32, num_blocks=1, num_heads=1)
+    trained = Trained(model, GBCE(256, 0.75), training, Negatives(shared_by="batch"), prior_start=True)
+    with stage(f"gSASRec, {NUM_STEPS} steps"):
+        outcome = train(trained, split, seed=1)
+    with stage(f"ranks of {len(split.test):,} users"):
+        rank(outcome.scorer, split.test, exclude_seen=True, depth=100)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Print the name, seconds, processor seconds and peak memory of a block."""
+    with _status("clear_refs").open("w") as file:
+        file.write("5")  # sets the peak to the present
+    started, processor = time.monotonic(), time.process_time()
+    yield
+    seconds, used = time.monotonic() - started, time.process_time() - processor
+    peak = re.search(r"VmHWM:\s+(\d+) kB", _status("status").read_text())
+    memory = f"{int(peak[1]) / 2**20:.2f} GiB" if peak else "unknown"
+    print(f"{name:<24} {seconds:8.1f} s {used:8.1f} s of processors, peak {memory}", flush=True)
+
+
+def _status(name: str) -> Path:
+    return Path("/proc/self") / name
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
