@@ -22,6 +22,8 @@ from aprec_like.types import Array
 
 SCRATCH_FACTOR = 3
 """Scratch space in sizes of the unpacked tables: their rows, the sorted rows, and the arrays made of them."""
+DATABASE_SHARE = 0.4
+"""Of the memory budget; the rest is for Python, TensorFlow, the ids, and the chunks in flight."""
 BATCH_ROWS = 1 << 18
 """Sorted rows that are taken from DuckDB at once."""
 
@@ -149,7 +151,7 @@ def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
 @contextmanager
 def _connect(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory that spills to a folder; raises `StorageError` if the budget or the disk is full."""
-    limit = memory_budget() // 2  # the rest is for Python, Arrow and the chunks in flight
+    limit = int(DATABASE_SHARE * memory_budget())
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(f"SET memory_limit = '{limit}B'")
