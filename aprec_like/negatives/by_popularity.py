@@ -66,7 +66,7 @@ class _SeenPairs:
         for chunk in slices(len(seen)):
             users = np.searchsorted(offsets, np.arange(chunk.start, chunk.stop), side="right") - 1
             keys.append(users * train.num_items + seen[chunk])
-        self.keys = share_tensor(keys.finish())
+        self.keys = tf.constant(keys.finish()) if has_gpu() else share_tensor(keys.finish())
 
     def contain(self, users: Tensor, items: Tensor) -> Tensor:
         """Return (n, k) whether the pairs of (n,) users and their (n, k) items are among the training pairs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
@@ -43,7 +44,8 @@ class _UnseenItems:
         if np.diff(offsets).max() >= train.num_items:
             raise InputError("reject_history needs items that the user has not seen. Received: a user with all items")
         self.num_items, self.offsets = train.num_items, tf.constant(offsets)
-        self.thresholds = share_tensor(unseen_thresholds(seen, offsets, train.num_items))
+        thresholds = unseen_thresholds(seen, offsets, train.num_items)
+        self.thresholds = tf.constant(thresholds) if has_gpu() else share_tensor(thresholds)
 
     def counts(self, users: Tensor) -> Tensor:
         """Return the (n,) numbers of unseen items of (n,) users."""
