@@ -55,7 +55,7 @@ def test_columns_with_unusual_names_must_be_named(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("describe", "nothing.txt"), "is neither a file nor one of MovieLens1M"),
+        (("describe", "nothing.txt"), "is neither a file, a folder of Parquet files, nor one of MovieLens1M"),
         (("fetch", "Nothing"), "there is no dataset 'Nothing'"),
     ],
 )
