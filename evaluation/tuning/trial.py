@@ -95,7 +95,7 @@ def _run_and_record(options: TrialOptions, recipe: Recipe, study: Study, folder:
 def _load(recipe: Recipe, trained: Trained, options: TrialOptions, study: Study) -> TrialData:
     """Load and split the data, and check that they are those of the study."""
     interactions = recipe.load(options.data_dir)
-    split = recipe.split.split(interactions)
+    split = recipe.split_interactions(interactions)
     if (interactions.digest(), split.digest()) != (study.definition["data"], study.definition["split"]):
         raise InputError("the data were changed during the study; put them back and start the same command again")
     return TrialData(recipe, validated_training(trained, recipe.fit_on), interactions, split)
