@@ -147,7 +147,7 @@ def test_a_changed_simulator_removes_the_truth_but_not_the_page(tmp_path, monkey
 def test_a_loss_that_this_version_does_not_know_is_remarked_on(tmp_path, monkeypatch, capsys):
     own = MIXED["SASRec"] | {"loss": {"class": "OwnLoss", "num_negatives": 4}}
     text = write_report(make_run(tmp_path / "own", {"Own": own, "SASRec": MIXED["SASRec"]}), monkeypatch)
-    remark = "Own has a loss that this version does not know: no probabilities."
+    remark = "Own has a loss that this version does not know: no probabilities; report --recipe FILE shows"
     assert remark in text and remark in capsys.readouterr().err
 
 
