@@ -28,17 +28,18 @@ MAX_SIMULATED_LENGTH = 200
 
 
 def shrink(recipe: Recipe, data_dir: Path) -> Recipe:
-    """Return the recipe with fewer users, short sequences and a few training steps.
+    """Return the recipe with fewer users, short sequences and a few training steps; its title, in captions, says so.
 
     Data that is not on disk is not downloaded but replaced by simulated data of similar shape.
     """
-    small = _apply_limits(recipe)
+    small, title = _apply_limits(recipe), recipe.title or type(recipe.dataset).__name__
     if not isinstance(recipe.dataset, Simulated):
         on_disk = recipe.dataset.is_on_disk(data_dir)
         data = FirstUsers(recipe.dataset, recipe.filters) if on_disk else simulate_like(recipe.dataset)
         split = small.split if on_disk else LeaveOneOut(LIMITS["num_validation_users"])
         small = dataclasses.replace(small, dataset=data, filters=(), split=split)
-    return dataclasses.replace(small, published={}, literature={})
+        title = title if on_disk else f"simulated data in the place of {title}"
+    return dataclasses.replace(small, published={}, literature={}, title=f"Smoke run, not a result: {title}")
 
 
 def simulate_like(dataset: Dataset) -> Simulated:
