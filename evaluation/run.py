@@ -69,6 +69,12 @@ def parse_arguments() -> argparse.Namespace:
         "cores and memory allow)",
     )
     add_memory_option(parser)
+    parser.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="write curves of every training for `tensorboard --logdir` with the results folder; calibration on "
+        "validation users among them, which makes validation a little slower",
+    )
     arguments = parser.parse_args()
     if arguments.jobs != "auto":
         if not arguments.jobs.isdecimal() or int(arguments.jobs) < 1:

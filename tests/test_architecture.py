@@ -32,6 +32,7 @@ LEVELS = (
     ("evaluation/figures",),
     ("evaluation/page",),
     ("evaluation/inference",),
+    ("evaluation/tracking",),
     ("evaluation/running", "evaluation/benchmarking"),
     ("evaluation/notebook", "evaluation/datasheets", "evaluation/tuning"),
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from aprec_like.errors import InputError, NotFiniteError, StoppedError
+from aprec_like.ranking import Rankings
 from aprec_like.training.checkpoints import Checkpoints, Variables
 from aprec_like.training.settings import Training
 from aprec_like.training.state import EpochRecord, Progress, TrainingState
@@ -38,15 +39,22 @@ class TrainingControl:
         checkpoints: where the state is saved; `None` for a temporary folder and no resuming.
         is_stopping: called every few steps (at most 16, for about 0.25 s) and between chunks of validation users; once
             it returns True, the state is saved and `StoppedError` raised.
+        on_start: called before the first step of this process, with the completed epochs and the number of completed
+            steps of the current one.
         on_step: called every few steps.
+        on_validation: called with the rankings of every validation.
         on_epoch: called after every epoch.
+        validation_depth: number of top items in the rankings of `on_validation`; 0 computes the ranks only.
     """
 
     time_limit: float = math.inf
     checkpoints: Checkpoints | None = None
     is_stopping: Callable[[], bool] = lambda: False
+    on_start: Callable[[Sequence[EpochRecord], int], None] = lambda history, step: None
     on_step: Callable[[Progress], None] = lambda progress: None
+    on_validation: Callable[[Rankings], None] = lambda rankings: None
     on_epoch: Callable[[EpochRecord], None] = lambda record: None
+    validation_depth: int = 0
 
 
 class EpochLoop:

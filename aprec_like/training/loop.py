@@ -76,6 +76,7 @@ def train(
         is_compiled = trained.is_step_compiled(data)
         step = make_step(network, objective, optimizer, seed, batches.element_spec, is_compiled)
         loop.restore(network.variables, optimizer.variables)
+        control.on_start(loop.state.history, loop.state.step)
         steps, num_steps = make_steps(step, batches), trained.num_steps_per_epoch(data)
         while loop.state.stopped_by is None:
             loss = loop.run_epoch(steps, num_steps)
@@ -85,8 +86,10 @@ def train(
                     scorer,
                     split.validation,
                     exclude_seen=exclude_seen,
+                    depth=control.validation_depth,
                     on_progress=lambda num_ranked: loop.stop_if_requested(),
                 )
+                control.on_validation(rankings)
                 validation = float(np.mean(training.early_stopping.metric.per_user(rankings.ranks)))
             loop.end_epoch(loss, validation, training)
         loop.restore_best_weights()

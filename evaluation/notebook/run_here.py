@@ -75,6 +75,7 @@ def run(
     seeds: Sequence[int] | None = None,
     data: Path | str | None = None,
     fresh: bool = False,
+    tensorboard: bool = False,
 ) -> Results:
     """Train, rank and store the models of a recipe that are not finished, and return the results.
 
@@ -89,6 +90,7 @@ def run(
         seeds: training seeds; `None` for the recipe's.
         data: folder of data files; `None` for the default.
         fresh: whether to train again what is finished or started.
+        tensorboard: whether to write curves for TensorBoard.
 
     Raises:
         InputError: if the data, the recipe or the folder cannot be used.
@@ -105,7 +107,16 @@ def run(
         for name, seed in pending:
             identity = identify(settings, dataset, name, seed)
             title = name if len({number for _, number in pending}) == 1 else f"{name}, seed {seed}"
-            model_run = ModelRun(recipe, name, seed, data_dir, folder.model(name, seed), identity=identity, title=title)
+            model_run = ModelRun(
+                recipe,
+                name,
+                seed,
+                data_dir,
+                folder.model(name, seed),
+                identity=identity,
+                title=title,
+                has_tensorboard=tensorboard,
+            )
             code = run_and_record(model_run, model_run.make_display(ProgressBar), stop)
             if code >= INTERRUPTED:
                 raise KeyboardInterrupt("progress is kept; the same call goes on")

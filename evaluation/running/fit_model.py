@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from evaluation.results.identity import Identity
 from evaluation.results.store import WEIGHTS, ModelFolder
 from evaluation.running.changed_recipe import goes_on
 from evaluation.running.progress import Display
+from evaluation.tracking.tensorboard import TensorBoardLog
 
 NOT_OF_TRAINING = ("state", "at", "identity", "sha256")
 """Entries of status.json that are written anew whenever a model is finished."""
@@ -45,6 +47,7 @@ class ModelRun:
         keep_checkpoint: keep the last state of the training, even if no limit ended it.
         title: name in messages; `None` for the name of the model.
         is_display_shared: whether another process shows the progress.
+        has_tensorboard: whether curves are written for TensorBoard.
     """
 
     recipe: Recipe
@@ -57,6 +60,7 @@ class ModelRun:
     keep_checkpoint: bool = False
     title: str | None = None
     is_display_shared: bool = False
+    has_tensorboard: bool = False
 
     @property
     def model(self) -> Trained | CountingModel:
@@ -111,7 +115,8 @@ def fit_model(
         time_limit=run.time_limit, is_stopping=is_stopping, on_step=display.on_step, on_epoch=display.on_epoch
     )
     first = validated_training(run.model, fit_on)
-    outcome = _train(run, first, interactions, split, display, control, run.folder.checkpoint_path)
+    with _tracked(run, first, control, interactions.num_items) as tracked:
+        outcome = _train(run, first, interactions, split, display, tracked, run.folder.checkpoint_path)
     best, scorer, seconds_before = outcome.best, outcome.scorer, outcome.seconds_before
     display.print_line(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
     status = {
@@ -132,6 +137,19 @@ def fit_model(
         scorer, seconds_before = refit.scorer, seconds_before + refit.seconds_before
     run.folder.write_weights(scorer.network.save_weights)
     return FittedModel(scorer, status, outcome.history, seconds_before)
+
+
+@contextmanager
+def _tracked(run: ModelRun, trained: Trained, control: TrainingControl, num_items: int) -> Iterator[TrainingControl]:
+    """Let TensorBoard follow a training, if asked to."""
+    if not run.has_tensorboard:
+        yield control
+        return
+    log = TensorBoardLog(run.folder.path, trained, num_items)
+    try:
+        yield log.follow(control)
+    finally:
+        log.close()
 
 
 def load_fitted(run: ModelRun, split: Split, display: Display) -> FittedModel | None:

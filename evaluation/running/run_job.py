@@ -52,6 +52,7 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
         options.keep_checkpoints,
         options.title,
         options.is_display_shared,
+        options.tensorboard,
     )
     return run_and_record(run, run.make_display(), stop)
 

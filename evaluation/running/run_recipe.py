@@ -44,6 +44,7 @@ class RunOptions:
         fresh: whether to train again what is finished or started.
         keep_checkpoints: whether to keep the last state of every training.
         jobs: number of models to train at once, or `auto`.
+        tensorboard: whether to write curves for TensorBoard.
     """
 
     recipe: Path
@@ -57,6 +58,7 @@ class RunOptions:
     fresh: bool
     keep_checkpoints: bool = False
     jobs: NumJobs = 1
+    tensorboard: bool = False
 
     @property
     def data_dir(self) -> Path:
@@ -144,6 +146,7 @@ def _workers(options: RunOptions, pending: Sequence[ModelAndSeed]) -> list[Worke
             options.smoke,
             options.keep_checkpoints,
             title=name if has_one_seed else f"{name}, seed {seed}",
+            tensorboard=options.tensorboard,
         )
         for name, seed in pending
     ]

@@ -37,6 +37,7 @@ class WorkerOptions:
         keep_checkpoints: whether to keep the last state of every training.
         title: name in messages; `None` for the name of the model.
         is_display_shared: whether another process shows the progress.
+        tensorboard: whether to write curves for TensorBoard.
     """
 
     recipe: Path
@@ -49,6 +50,7 @@ class WorkerOptions:
     keep_checkpoints: bool = False
     title: str | None = None
     is_display_shared: bool = False
+    tensorboard: bool = False
 
     def to_json(self) -> str:
         """Return the options as a JSON object."""

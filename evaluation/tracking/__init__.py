@@ -1,0 +1,1 @@
+"""Trackers of trainings: what other tools show while a model is trained."""
