@@ -14,6 +14,7 @@ from evaluation.cli import DONE, EXIT_CODES, WRONG_INPUT, run_command
 
 COMMANDS = {
     "run": "train and test the models of a recipe",
+    "tune": "search settings on validation users",
     "compare": "the table of a run, with significance tests",
     "report": "figures and one self-contained HTML page",
     "recommend": "the next items after a history",

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.cli import EXIT_CODES, import_extra, import_tensorflow, run_command
+from evaluation.cli import EXIT_CODES, import_extra, import_tensorflow, program, run_command
 
 if TYPE_CHECKING:
     from evaluation.tuning.tune_recipe import MakeExecutor
@@ -29,7 +29,7 @@ examples:
 def parse_arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.tune",
+        prog=program("tune"),
         description="Search the settings of a recipe's models: trials chosen by a tree-structured Parzen estimator, "
         "trained on the training part and compared on validation; the test is never ranked. Writes a recipe with the "
         "best settings and their budget, which its results table shows. The same command resumes an interrupted "
