@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 from aprec_like.errors import InputError, first_line
 from aprec_like.out_of_core import MEMORY_VARIABLE, SCRATCH_VARIABLE, memory_budget
@@ -134,3 +134,12 @@ def import_tensorflow() -> None:
     from aprec_like.devices import prepare_inference
 
     prepare_inference()
+
+
+def parse_num_jobs(parser: argparse.ArgumentParser, text: str) -> int | Literal["auto"]:
+    """Return the value of --jobs; anything but a positive number or `auto` is an error of the parser."""
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or int(text) < 1:
+        parser.error("--jobs must be a number of at least 1, or auto")
+    return int(text)

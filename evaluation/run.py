@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from aprec_like.shipped_recipes import find_recipe
-from evaluation.cli import EXIT_CODES, add_memory_option, import_tensorflow, program, run_command
+from evaluation.cli import EXIT_CODES, add_memory_option, import_tensorflow, parse_num_jobs, program, run_command
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -76,10 +76,7 @@ def parse_arguments() -> argparse.Namespace:
         "validation users among them, which makes validation a little slower",
     )
     arguments = parser.parse_args()
-    if arguments.jobs != "auto":
-        if not arguments.jobs.isdecimal() or int(arguments.jobs) < 1:
-            parser.error("--jobs must be a number of at least 1, or auto")
-        arguments.jobs = int(arguments.jobs)
+    arguments.jobs = parse_num_jobs(parser, arguments.jobs)
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
     seeds = arguments.seeds or []

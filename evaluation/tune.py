@@ -8,12 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from evaluation.cli import EXIT_CODES, import_extra, import_tensorflow, program, run_command
-
-if TYPE_CHECKING:
-    from evaluation.tuning.tune_recipe import MakeExecutor
+from aprec_like.shipped_recipes import find_recipe
+from evaluation.cli import EXIT_CODES, import_extra, import_tensorflow, parse_num_jobs, program, run_command
 
 EXAMPLES = """the search space is a part of the recipe, by name of the model and of the setting:
   recipe = Recipe(..., spaces={"gSASRec": {"learning_rate": LogUniform(1e-4, 1e-2), "max_length": Choice((50, 100))}})
@@ -37,7 +34,9 @@ def parse_arguments() -> argparse.Namespace:
         epilog=EXAMPLES + "\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("recipe", type=Path, metavar="RECIPE", help="the recipe, with search spaces")
+    parser.add_argument(
+        "recipe", type=Path, metavar="RECIPE", help="a recipe with search spaces, or the name of a shipped one"
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these models of the recipe")
     parser.add_argument("--trials", type=int, metavar="N", help="trials of each model, over all restarts")
     parser.add_argument("--hours", type=float, metavar="H", help="hours of training of each model, over all restarts")
@@ -54,7 +53,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--retrain", type=int, default=3, metavar="N", help="other seeds to train the winner with (default: 3)"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="trials at once (default: 1)")
+    parser.add_argument(
+        "--jobs",
+        default="1",
+        metavar="N|auto",
+        help="trials at once (auto: one per GPU, or as many as cores and memory allow); which trials follow then "
+        "depends on which end first",
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="data folder, as in evaluation.run")
     parser.add_argument(
         "--results",
@@ -80,8 +85,9 @@ def parse_arguments() -> argparse.Namespace:
     seeds = [*arguments.seeds, arguments.seed]
     if len(set(arguments.seeds)) < len(arguments.seeds) or not all(0 <= seed < 2**31 for seed in seeds):
         parser.error("--seeds must be distinct numbers from 0 to 2**31 - 1")
-    if arguments.retrain < 0 or arguments.jobs < 1:
-        parser.error("--retrain must not be negative, and --jobs at least 1")
+    if arguments.retrain < 0:
+        parser.error("--retrain must not be negative")
+    arguments.jobs = parse_num_jobs(parser, arguments.jobs)
     return arguments
 
 
@@ -93,8 +99,10 @@ def main() -> int:
     from evaluation.tuning.study import Limits
     from evaluation.tuning.tune_recipe import TuneOptions, tune_recipe
 
+    recipe = find_recipe(arguments.recipe)
+    here = None if recipe == arguments.recipe else Path(f"{recipe.stem}_tuned.py")
     options = TuneOptions(
-        recipe=arguments.recipe,
+        recipe=recipe,
         only=arguments.only,
         limits=Limits(arguments.trials, arguments.hours),
         fair=arguments.fair,
@@ -104,18 +112,12 @@ def main() -> int:
         num_retrainings=arguments.retrain,
         data=arguments.data,
         results=arguments.results,
-        output=arguments.output,
-        num_jobs=arguments.jobs,
+        output=arguments.output or here,
+        jobs=arguments.jobs,
         dry_run=arguments.dry_run,
         fresh=arguments.fresh,
     )
-    return tune_recipe(options, _executor_maker(arguments))
-
-
-def _executor_maker(arguments: argparse.Namespace) -> MakeExecutor:
-    from evaluation.running.jobs.local_processes import LocalProcesses
-
-    return lambda board: LocalProcesses(arguments.jobs, board)
+    return tune_recipe(options)
 
 
 if __name__ == "__main__":

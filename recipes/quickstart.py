@@ -16,7 +16,7 @@ from aprec_like.losses import BCE, Softmax
 from aprec_like.metrics import NDCG, Recall
 from aprec_like.models import MarkovChain, Oracle, Popularity, SASRec
 from aprec_like.optimizers import Adam
-from aprec_like.recipe import MFBPR, Evaluation, Recipe, Trained, gSASRec
+from aprec_like.recipe import MFBPR, Choice, Evaluation, LogUniform, Recipe, Trained, Uniform, gSASRec
 from aprec_like.training import EarlyStopping, Training
 
 data = Simulated(num_users=6_000, num_items=2_000, lengths=Lengths(median=25, spread=0.5, minimum=8, maximum=100))
@@ -27,6 +27,11 @@ training = Training(
     optimizer=Adam(learning_rate=3e-3),
 )
 architecture = {"max_length": 32, "embedding_dim": 64, "num_blocks": 2, "dropout_rate": 0.3}
+space = {
+    "learning_rate": LogUniform(1e-3, 1e-2),
+    "dropout_rate": Uniform(0.0, 0.5),
+    "max_length": Choice((16, 32, 64)),
+}
 
 recipe = Recipe(
     dataset=data,
@@ -42,4 +47,10 @@ recipe = Recipe(
     groups={"unsampled": ("SASRec-Softmax",), "sampled": ("SASRec", "gSASRec")},
     evaluation=Evaluation(metrics=(Recall(1), Recall(10), NDCG(10))),
     seeds=(1, 2, 3),
+    # For python -m evaluation.tune recipes/quickstart.py --trials 20
+    spaces={
+        "SASRec-Softmax": space,
+        "SASRec": space,
+        "gSASRec": {**space, "num_negatives": Choice((16, 64, 256)), "calibration": Uniform(0.0, 1.0)},
+    },
 )

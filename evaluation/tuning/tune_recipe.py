@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from aprec_like.datasets import Sizes
 from aprec_like.datasets.download import default_data_dir
-from aprec_like.devices import device_line
+from aprec_like.devices import device_line, has_gpu, visible_gpus
 from aprec_like.errors import InputError
 from aprec_like.files import read_regular
 from aprec_like.recipe import Recipe, Trained, load_recipe
 from evaluation.cli import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Interrupted
+from evaluation.results.environment import available_memory
 from evaluation.results.store import encode_name
 from evaluation.running.jobs import Executor
+from evaluation.running.jobs.local_processes import LocalProcesses
+from evaluation.running.jobs.local_slots import NumJobs, num_slots
 from evaluation.running.plan import describe_plan, predict_memory
 from evaluation.running.preflight import TENSORFLOW_BYTES, RunData, load_data
 from evaluation.running.run_recipe import select_models
@@ -32,8 +36,8 @@ from evaluation.tuning.tuned_file import ORIGIN, ChosenModel, tuned_source
 
 KEPT = "stopped; finished trials and progress are kept; the same command (without --fresh) resumes"
 
-MakeExecutor = Callable[[StudyBoard], Executor]
-"""Makes the executor of a study, which tells the board what happens."""
+MAX_JOBS = 64
+"""Maximum number of trials at once with `--jobs auto`."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class TuneOptions:
         data: folder of data files; `None` for the default.
         results: parent of the results folder.
         output: file of the tuned recipe; `None` for one beside the recipe.
-        num_jobs: number of trials at once.
+        jobs: number of trials at once, or `auto`.
         dry_run: whether to print the plan and train nothing.
         fresh: whether to begin again.
     """
@@ -68,7 +72,7 @@ class TuneOptions:
     data: Path | None = None
     results: Path = Path("results")
     output: Path | None = None
-    num_jobs: int = 1
+    jobs: NumJobs = 1
     dry_run: bool = False
     fresh: bool = False
 
@@ -94,7 +98,7 @@ class TuneOptions:
         return list(range(first, first + self.num_retrainings))
 
 
-def tune_recipe(options: TuneOptions, make_executor: MakeExecutor) -> int:
+def tune_recipe(options: TuneOptions) -> int:
     """Search the settings of a recipe's models until their budgets are spent; returns the exit code."""
     raise_when_terminated()
     recipe = load_recipe(options.recipe)
@@ -117,7 +121,7 @@ def tune_recipe(options: TuneOptions, make_executor: MakeExecutor) -> int:
     del data  # the workers need the memory
     try:
         for study in studies:
-            _search(study, options, memories[study.model], make_executor)
+            _search(study, options, memories[study.model])
     except (KeyboardInterrupt, Interrupted) as request:
         raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
     except WrongInputError:
@@ -195,17 +199,21 @@ def _memory(recipe: Recipe, name: str, data: RunData) -> int:
     return TENSORFLOW_BYTES + (predict_memory(model, sizes) if isinstance(model, Trained) else 0)
 
 
-def _search(study: Study, options: TuneOptions, memory: int, make_executor: MakeExecutor) -> None:
+def _search(study: Study, options: TuneOptions, memory: int) -> None:
     """Run the trials of a study, then train its winner again."""
-    with StudyBoard(study, options.limits, options.num_jobs) as board:
+    slots = num_slots(options.jobs, [memory] * MAX_JOBS)
+    with StudyBoard(study, options.limits, slots) as board:
         board.print_line(f"{study.model}: {board.summary()}; in {study.folder.path}")
-        search = Search(
-            study, options.limits, options.recipe, options.data_dir, options.num_jobs, memory, board.on_trial
-        )
-        executor = make_executor(board)
+        search = Search(study, options.limits, options.recipe, options.data_dir, slots, memory, board.on_trial)
+        executor = make_executor(board, slots)
         search.run_trials(executor)
         if options.num_retrainings:
             search.run_winner(executor, options.retrained_seeds)
+
+
+def make_executor(board: StudyBoard, slots: int) -> Executor:
+    """Return the executor of trials, which tells the board what happens."""
+    return LocalProcesses(slots, board, memory=math.inf if has_gpu() else available_memory(), gpus=visible_gpus())
 
 
 def _write_outcomes(recipe: Recipe, outcomes: Sequence[StudyOutcome], options: TuneOptions) -> int:

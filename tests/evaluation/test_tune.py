@@ -10,6 +10,7 @@ import pytest
 from aprec_like.recipe import load_recipe
 from evaluation import tune
 from evaluation.cli import DONE, run_command
+from evaluation.tuning import tune_recipe
 from tests.evaluation.tuning.small_studies import FakeTrials, InProcess, write_recipe
 
 ROOT = Path(__file__).parent.parent.parent
@@ -24,7 +25,7 @@ def run_tune(monkeypatch, path, *arguments, executor=None):
     """Run the command with trials in this process; returns the exit code."""
     command = ["tune", str(path), "--results", str(path.parent / "results"), "--data", str(path.parent), *arguments]
     monkeypatch.setattr(sys, "argv", command)
-    monkeypatch.setattr(tune, "_executor_maker", lambda arguments: lambda board: executor or FakeTrials())
+    monkeypatch.setattr(tune_recipe, "make_executor", lambda board, num_slots: executor or FakeTrials())
     try:
         return run_command(tune.main)
     except SystemExit as leaving:
@@ -69,6 +70,7 @@ def test_fair_budgets_need_a_space_for_every_network_and_no_larger_study(monkeyp
     [
         ((), "a search needs --trials or --hours"),
         (("--trials", "0"), "--trials must be at least 1"),
+        (("--trials", "1", "--jobs", "0"), "--jobs must be a number of at least 1, or auto"),
         (("--hours", "-1"), "--hours must be positive"),
         (("--trials", "1", "--fair", "--only", "SASRec"), "leave out --only"),
         (("--trials", "1", "--only", "Popularity"), "Popularity has no search space"),

@@ -35,7 +35,7 @@ def test_the_budget_is_a_column_of_every_format(tmp_path):
     assert (texts["SASRec-Softmax"], texts["Popularity"]) == ("none", "")
     assert "50 trials, 0.8 h" in as_text(table) and "| 50 trials, 0.8 h |" in as_markdown(table)
     assert r"& 50 trials, 0.8 h \\" in as_latex(table)
-    html = describe_results(runs, comparison).table
+    html = describe_results(runs, comparison, {}).table
     assert html.header[-1] == "Tuning" and html.blocks[0][1][-1].text == "50 trials, 0.8 h"
     assert comparison_json(comparison)["models"]["SASRec"]["tuning"]["epochs"] == 812
     header, first, *_ = comparison_csv(comparison).splitlines()
