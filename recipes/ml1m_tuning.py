@@ -1,16 +1,15 @@
 """MovieLens-1M on two CPU cores: who wins when gSASRec, SASRec and SASRec-Softmax are tuned for the same time?
 
-The models of ml1m_cpu.py with search spaces. `tune` gives each 45 minutes of training and writes ml1m_tuning_tuned.py with
-the settings that validation chose; its table shows the budgets. gSASRec searches two settings more than SASRec-Softmax, in
-the same time: the price of more settings is part of the comparison.
+The models of ml1m_cpu.py with search spaces. `tune` gives each 45 minutes of training and writes ml1m_tuning_tuned.py
+with the settings that validation chose; its table shows the budgets. gSASRec searches two settings more than the others
+in the same time: the price of more settings is part of the comparison.
 
-Run:       python -m evaluation.run recipes/ml1m_tuning.py (untuned), after
+Run:       python -m evaluation.run recipes/ml1m_tuning.py (untuned)
            python -m evaluation.tune recipes/ml1m_tuning.py --hours 0.75 --fair
            python -m evaluation.run recipes/ml1m_tuning_tuned.py --seeds 1 2 3 (tuned)
 Expected:  not known: the search was not run yet; untuned, NDCG@10 as in results/ml1m_cpu (gSASRec 0.159,
            SASRec-Softmax 0.154, SASRec 0.112)
-Duration:  not run yet; by its budget 2 hours 15 minutes of training, 9 further trainings of the winners, and the start of
-           a process for every trial
+Duration:  not run yet; by its budget 2 hours 15 minutes of training, then 9 further trainings of the winners
 """
 
 from aprec_like.datasets import MovieLens1M
