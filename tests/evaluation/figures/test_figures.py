@@ -18,7 +18,7 @@ from aprec_like.training import Training
 from evaluation.analysis.comparison import compare_models
 from evaluation.calibration.predictions import calibration_remarks, read_calibrated_models
 from evaluation.calibration.summary import summarise
-from evaluation.figures.all_figures import make_figures, write_figures
+from evaluation.figures.all_figures import MAX_LINES, make_figures, write_figures
 from evaluation.figures.calibration import draw_confidence
 from evaluation.figures.results import draw_learning, read_learning_curves
 from evaluation.figures.style import TEXT_COLOUR, assign_styles, format_log_axes, save_figure, to_svg
@@ -177,7 +177,7 @@ def test_figures_of_lines_show_the_best_of_many_models(tmp_path):
     runs = load_runs([make_run(tmp_path / "losses", LOSSES)])
     figure = next(figure.figure for figure in all_figures(runs) if figure.name == "confidence")
     drawn = [line.get_label() for line in figure.axes[0].lines if line.get_label() in LOSSES]
-    assert drawn == list(LOSSES)[-10:]  # later models of a made run are better
+    assert drawn == list(LOSSES)[-MAX_LINES:]  # later models of a made run are better
 
 
 def test_an_axis_within_one_power_of_ten_has_numbers_too():
