@@ -109,6 +109,19 @@ class LazyAdam(FusedAdam):
         ]
 
     @override
+    def _all_reduce_sum_gradients(self, grads_and_vars: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Add up the gradients of all replicas; sparse ones by putting their rows together."""
+        context = tf.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return grads_and_vars
+        dense = [pair for pair in grads_and_vars if not isinstance(pair[0], tf.IndexedSlices)]
+        reduced = iter(super()._all_reduce_sum_gradients(dense))
+        return [
+            (_gather_slices(context, gradient), variable) if isinstance(gradient, tf.IndexedSlices) else next(reduced)
+            for gradient, variable in grads_and_vars
+        ]
+
+    @override
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
         """Update one variable, or only the rows of a sparse gradient."""
         if not isinstance(gradient, tf.IndexedSlices):
@@ -128,6 +141,12 @@ class LazyAdam(FusedAdam):
         mean_square.scatter_update(tf.IndexedSlices(new_square, rows))
         moved = tf.gather(variable, rows) - rate * new_mean / (tf.sqrt(new_square) + self.epsilon)
         variable.scatter_update(tf.IndexedSlices(moved, rows))
+
+
+def _gather_slices(context: Any, gradient: tf.IndexedSlices) -> tf.IndexedSlices:
+    """Return the sparse gradients of all replicas as one."""
+    values, indices = (context.all_gather(part, axis=0) for part in (gradient.values, gradient.indices))
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)
 
 
 def _sum_by_row(gradient: tf.IndexedSlices) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from aprec_like.batches import Examples
 from aprec_like.batches.layouts import Batch, PackedBucket, Packing
+from aprec_like.batches.shards import current_replica
 from aprec_like.errors import InputError
 from aprec_like.gathers import gather_distinct, gather_rows
 from aprec_like.interactions import Histories, Interactions
@@ -112,8 +113,9 @@ class Network(keras.Model):
         if isinstance(bucket, PackedBucket):
             return [tf.cast(self(bucket.inputs, seeds[0], packing=bucket.packing), tf.float32)]
         # Buckets share one traced graph. A single bucket is called directly: XLA would take the shapes in the gradient
-        # of a nested graph for values, and compile the step again at every step.
-        call = self if len(batch.buckets) == 1 else self._traced_call
+        # of a nested graph for values, and compile the step again at every step. So is a replica, whose graph is its own.
+        is_called = len(batch.buckets) == 1 or current_replica().count > 1
+        call = self if is_called else self._traced_call
         states = [call(bucket.inputs, seed) for bucket, seed in zip(batch.buckets, seeds, strict=True)]
         return [tf.cast(tensor, tf.float32) for tensor in states]
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from typing_extensions import override
 
 from aprec_like.batches.layouts import LENGTH_STEP, Packing
+from aprec_like.batches.shards import current_replica, own_rows
 from aprec_like.gathers import gather_rows
 from aprec_like.interactions import Histories
 from aprec_like.models.base import NeuralModel
@@ -103,8 +104,18 @@ def dropout(values: Tensor, rate: float, seed: Tensor | None, index: int) -> Ten
 def dropout_mask(shape: Tensor, rate: float, seed: Tensor, index: int) -> tuple[Tensor, float]:
     """Boolean mask of `shape`, True for kept values, and the factor to scale them by.
 
-    It takes 8 random bits per value, or 16 where the rate is not a multiple of 1/256.
+    It takes 8 random bits per value, or 16 where the rate is not a multiple of 1/256. A replica takes its rows of the
+    mask of the whole batch.
     """
+    num_replicas = current_replica().count
+    if num_replicas > 1:
+        whole = tf.concat([shape[:1] * num_replicas, shape[1:]], axis=0)
+        is_kept, scale = _draw_mask(tf.reshape(whole, [shape.shape[0]]), rate, seed, index)
+        return tf.reshape(own_rows(is_kept, shape[0]), shape), scale
+    return _draw_mask(shape, rate, seed, index)
+
+
+def _draw_mask(shape: Tensor, rate: float, seed: Tensor, index: int) -> tuple[Tensor, float]:
     layer_seed = tf.random.experimental.stateless_fold_in(seed, index, alg="philox")
     dtype, bits = (tf.uint8, 8) if (rate * 256).is_integer() else (tf.uint16, 16)
     limit, size, per_word = round(rate * 2**bits), tf.reduce_prod(shape), 32 // bits

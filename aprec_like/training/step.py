@@ -30,14 +30,15 @@ def make_step(
     """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
 
     It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
-    Everything random in it is a function of `seed` and the number of the step. It may be called directly or through
-    `tf.distribute.Strategy.run`.
+    Everything random in it is a function of `seed` and the number of the step. In the scope of a `tf.distribute` strategy
+    every replica computes its part of the batch, the gradients are added up, and the step is that of one device but for
+    the order of sums.
     """
     variables = network.trainable_variables
     optimizer.build(variables)
-    is_lazy = isinstance(optimizer, LazyAdam)
+    is_lazy, strategy = isinstance(optimizer, LazyAdam), tf.distribute.get_strategy()
 
-    def update(batch: Batch, step_number: Tensor) -> Tensor:
+    def gradients_of(batch: Batch, step_number: Tensor) -> tuple[Tensor, list[Any]]:
         if has_gpu() and not jit_compile:
             # TensorFlow's own operations on int32 work in host memory, those on int64 on the device.
             batch = tf.nest.map_structure(lambda integers: tf.cast(integers, tf.int64), batch)
@@ -48,11 +49,28 @@ def make_step(
         if not is_lazy:
             # As in the originals, gradients are dense: rows without a gradient still move by their momentum.
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return loss, gradients
+
+    def update(batch: Batch, step_number: Tensor) -> Tensor:
+        loss, gradients = gradients_of(batch, step_number)
         optimizer.apply(gradients, variables)
         return loss
 
+    def update_replica(batch: Batch, step_number: Tensor) -> Tensor:
+        # XLA can't compile the sum of gradients over replicas, which is a part of `apply`; a function for each replica.
+        compute = tf.function(gradients_of, jit_compile=True) if jit_compile else gradients_of
+        loss, gradients = compute(batch, step_number)
+        optimizer.apply(gradients, variables)
+        return loss
+
+    def update_replicas(batch: Batch, step_number: Tensor) -> Tensor:
+        losses = strategy.run(update_replica, args=(batch, step_number))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
     def compiled(spec: Batch) -> Step:
         signature = [spec, tf.TensorSpec([], tf.int64)]
+        if strategy.num_replicas_in_sync > 1:
+            return tf.function(update_replicas, input_signature=signature)
         return tf.function(update, jit_compile=jit_compile, input_signature=signature)
 
     if not isinstance(batch_spec, PackedBatch):
