@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from aprec_like.errors import InputError
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.types import Json
 
@@ -61,6 +62,31 @@ def prepare_devices() -> None:
     os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
     tf.config.experimental.enable_op_determinism()
     prepare_inference()
+
+
+def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:
+    """Return a strategy of data-parallel training on GPUs of this host; call it before TensorFlow is used.
+
+    Without a GPU the devices are logical ones of the CPU, which is slower than one and only tests a recipe. One process
+    should make one strategy: a second one would clash with the first in TensorFlow's collective operations.
+
+    Args:
+        num_devices: number of devices; `None` for all GPUs.
+
+    Raises:
+        InputError: if there are fewer GPUs.
+    """
+    num_gpus = len(tf.config.list_physical_devices("GPU"))
+    wanted = max(1, num_gpus) if num_devices is None else num_devices
+    if wanted == 1:
+        return tf.distribute.get_strategy()
+    if num_gpus == 0:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * wanted)
+    elif wanted > num_gpus:
+        raise InputError(f"--devices {wanted}: TensorFlow finds {num_gpus} GPUs")
+    kind = "GPU" if num_gpus else "CPU"
+    return tf.distribute.MirroredStrategy([f"{kind}:{number}" for number in range(wanted)])
 
 
 def uses_tensor_float_32() -> bool:

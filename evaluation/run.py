@@ -75,8 +75,20 @@ def parse_arguments() -> argparse.Namespace:
         help="write curves of every training for `tensorboard --logdir` with the results folder; calibration on "
         "validation users among them, which makes validation a little slower",
     )
+    parser.add_argument(
+        "--devices",
+        default="1",
+        metavar="N|all",
+        help="GPUs that train each model together, each a part of the recipe's batch; the numbers are those of one "
+        "device but for the order of sums, and a run may go on with another number",
+    )
     arguments = parser.parse_args()
+    if arguments.devices != "all" and not (arguments.devices.isdecimal() and int(arguments.devices) >= 1):
+        parser.error("--devices must be a number of at least 1, or all")
+    arguments.devices = None if arguments.devices == "all" else int(arguments.devices)
     arguments.jobs = parse_num_jobs(parser, arguments.jobs)
+    if arguments.jobs != 1 and arguments.devices != 1:
+        parser.error("--jobs and --devices can't be used together: either models or devices of a model run at once")
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
     seeds = arguments.seeds or []

@@ -18,12 +18,12 @@ from aprec_like.types import Tensor
 class Replica(NamedTuple):
     """The replica that a training step is traced for.
 
-    index: from 0.
-    count: number of replicas, over all hosts.
+    number: from 0.
+    num_replicas: of all devices and hosts.
     """
 
-    index: Tensor
-    count: int
+    number: Tensor
+    num_replicas: int
 
 
 def current_replica() -> Replica:
@@ -36,7 +36,7 @@ def current_replica() -> Replica:
 
 def own_rows(values: Tensor, num_rows: int | Tensor) -> Tensor:
     """Return the `num_rows` rows of this replica, of values for all rows of a batch (padded to full replicas)."""
-    start = current_replica().index * num_rows
+    start = current_replica().number * num_rows
     begin = tf.concat([start[None], tf.zeros([len(values.shape) - 1], start.dtype)], axis=0)
     return tf.slice(values, begin, tf.concat([tf.stack([num_rows]), tf.shape(values)[1:]], axis=0))
 
@@ -72,7 +72,7 @@ def take_shard(batch: Batch) -> Shard:
     Where the number of targets is static, it stays so: there are as many as the part may have, and the targets come
     first.
     """
-    if current_replica().count == 1:
+    if current_replica().num_replicas == 1:
         return Shard(batch, batch)
     num_targets = batch.targets.shape[0]
     batch = batch._replace(buckets=tuple(_with_static_rows(bucket) for bucket in batch.buckets))
@@ -118,9 +118,9 @@ def _own_bucket(bucket: LengthBucket | PackedBucket) -> LengthBucket | PackedBuc
 
 def _own_part(values: Tensor, fill: int) -> Tensor:
     """Return this replica's rows of the (rows, ...) values of a bucket, the last ones padded."""
-    count = current_replica().count
-    num_rows = -(-values.shape[0] // count)
-    missing = num_rows * count - values.shape[0]
+    num_replicas = current_replica().num_replicas
+    num_rows = -(-values.shape[0] // num_replicas)
+    missing = num_rows * num_replicas - values.shape[0]
     padded = tf.pad(values, [[0, missing]] + [[0, 0]] * (len(values.shape) - 1), constant_values=fill)
     return tf.reshape(own_rows(padded, num_rows), [num_rows, *_trailing(values)])
 

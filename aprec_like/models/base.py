@@ -113,8 +113,8 @@ class Network(keras.Model):
         if isinstance(bucket, PackedBucket):
             return [tf.cast(self(bucket.inputs, seeds[0], packing=bucket.packing), tf.float32)]
         # Buckets share one traced graph. A single bucket is called directly: XLA would take the shapes in the gradient
-        # of a nested graph for values, and compile the step again at every step. So is a replica, whose graph is its own.
-        is_called = len(batch.buckets) == 1 or current_replica().count > 1
+        # of a nested graph for values, and compile the step again at every step. A replica has a graph of its own.
+        is_called = len(batch.buckets) == 1 or current_replica().num_replicas > 1
         call = self if is_called else self._traced_call
         states = [call(bucket.inputs, seed) for bucket, seed in zip(batch.buckets, seeds, strict=True)]
         return [tf.cast(tensor, tf.float32) for tensor in states]

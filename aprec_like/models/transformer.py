@@ -107,7 +107,7 @@ def dropout_mask(shape: Tensor, rate: float, seed: Tensor, index: int) -> tuple[
     It takes 8 random bits per value, or 16 where the rate is not a multiple of 1/256. A replica takes its rows of the
     mask of the whole batch.
     """
-    num_replicas = current_replica().count
+    num_replicas = current_replica().num_replicas
     if num_replicas > 1:
         whole = tf.concat([shape[:1] * num_replicas, shape[1:]], axis=0)
         is_kept, scale = _draw_mask(tf.reshape(whole, [shape.shape[0]]), rate, seed, index)

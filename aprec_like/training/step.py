@@ -30,9 +30,9 @@ def make_step(
     """Return a compiled function of a batch and the number of the step that updates the weights and returns the loss.
 
     It is traced once, for all batches of the shapes in `batch_spec` (the `element_spec` of the dataset of batches).
-    Everything random in it is a function of `seed` and the number of the step. In the scope of a `tf.distribute` strategy
-    every replica computes its part of the batch, the gradients are added up, and the step is that of one device but for
-    the order of sums.
+    Everything random in it is a function of `seed` and the number of the step. In the scope of a `tf.distribute`
+    strategy every replica computes its part of the batch, the gradients are added up, and the step is that of one
+    device but for the order of sums.
     """
     variables = network.trainable_variables
     optimizer.build(variables)

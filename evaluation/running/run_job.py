@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from aprec_like.devices import prepare_devices
+from aprec_like.devices import make_strategy, prepare_devices
 from aprec_like.errors import NotFiniteError, StoppedError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
@@ -54,7 +54,8 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
         options.is_display_shared,
         options.tensorboard,
     )
-    return run_and_record(run, run.make_display(), stop)
+    with make_strategy(options.devices).scope():
+        return run_and_record(run, run.make_display(), stop)
 
 
 def run_and_record(run: ModelRun, display: Display, stop: StopFlag) -> int:

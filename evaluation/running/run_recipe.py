@@ -45,6 +45,7 @@ class RunOptions:
         keep_checkpoints: whether to keep the last state of every training.
         jobs: number of models to train at once, or `auto`.
         tensorboard: whether to write curves for TensorBoard.
+        devices: number of devices that train each model together; `None` for all GPUs.
     """
 
     recipe: Path
@@ -59,6 +60,7 @@ class RunOptions:
     keep_checkpoints: bool = False
     jobs: NumJobs = 1
     tensorboard: bool = False
+    devices: int | None = 1
 
     @property
     def data_dir(self) -> Path:
@@ -145,6 +147,7 @@ def _workers(options: RunOptions, pending: Sequence[ModelAndSeed]) -> list[Worke
             options.time_limit * 60,
             options.smoke,
             options.keep_checkpoints,
+            devices=options.devices,
             title=name if has_one_seed else f"{name}, seed {seed}",
             tensorboard=options.tensorboard,
         )

@@ -38,6 +38,7 @@ class WorkerOptions:
         title: name in messages; `None` for the name of the model.
         is_display_shared: whether another process shows the progress.
         tensorboard: whether to write curves for TensorBoard.
+        devices: number of devices that train the model together; `None` for all GPUs.
     """
 
     recipe: Path
@@ -51,6 +52,7 @@ class WorkerOptions:
     title: str | None = None
     is_display_shared: bool = False
     tensorboard: bool = False
+    devices: int | None = 1
 
     def to_json(self) -> str:
         """Return the options as a JSON object."""
