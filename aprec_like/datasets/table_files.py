@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -39,6 +40,8 @@ class TableFile(UserFile):
         time_unit: unit of timestamps that are numbers: "s", "ms", "us" or "ns".
     """
 
+    KIND: ClassVar[str] = "file"
+
     user: str
     item: str
     timestamp: str | None = None
@@ -62,7 +65,7 @@ class TableFile(UserFile):
     def load(self, data_dir: Path) -> Interactions:
         paths = self._find_all(data_dir)
         if not paths:
-            raise missing_error(self.path, data_dir)
+            raise missing_error(self.path, data_dir, self.KIND)
         return load_cached(paths, self, lambda: self._read_all(paths))
 
     @override
@@ -145,6 +148,8 @@ class ParquetFolder(ParquetFile):
 
     Folders named `column=value`, as Spark and others partition tables, are columns. Hidden files are skipped.
     """
+
+    KIND = "folder of Parquet files"
 
     @override
     def _find_all(self, data_dir: Path) -> list[Path]:

@@ -107,6 +107,7 @@ def batch_size_within(trained: Trained, sizes: Sizes, memory: float) -> int | No
 
 def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes, num_at_once: int = 1) -> int:
     """Estimate the disk space of jobs in bytes: checkpoints of the models that train at once, results of all."""
+    num_ranked = min(sizes.users, recipe.evaluation.users or sizes.users)
     columns = len(recipe.evaluation.columns) + 6
     per_user = columns * BYTES_PER_USER_VALUE + recipe.evaluation.depth * BYTES_PER_TOP_ITEM
     weights = [
@@ -115,7 +116,7 @@ def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes, num_at_once:
         if isinstance(model := recipe.models[name], Trained)
     ]
     at_once = sum(sorted(weights, reverse=True)[:num_at_once])
-    return len(jobs) * sizes.users * per_user + COPIES_KEPT * sum(weights) + COPIES_ON_DISK * at_once
+    return len(jobs) * num_ranked * per_user + COPIES_KEPT * sum(weights) + COPIES_ON_DISK * at_once
 
 
 def memory_savers(model: Trained | CountingModel) -> str:

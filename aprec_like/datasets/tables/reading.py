@@ -17,7 +17,7 @@ from aprec_like.datasets.tables.sources import TableSource
 from aprec_like.errors import InputError, first_line
 from aprec_like.files import StorageError
 from aprec_like.interactions import Interactions, offsets_from_lengths
-from aprec_like.out_of_core import ArrayWriter, memory_budget, scratch_folder
+from aprec_like.out_of_core import SCRATCH_VARIABLE, ArrayWriter, memory_budget, scratch_folder
 from aprec_like.types import Array
 
 SCRATCH_FACTOR = 3
@@ -63,6 +63,7 @@ class _Table:
         )
         self.time = TimeColumn(columns.timestamp, columns.time_unit) if columns.timestamp else None
         self.rating = RatingColumn(columns.rating) if columns.rating else None
+        # The order of an unused column of timestamps is checked, whatever their unit.
         self.unused_time = TimeColumn(unused, "ns") if unused and all(unused in names for names in all_names) else None
         self.num_rows = 0
         self._starts: list[int] = []
@@ -158,10 +159,11 @@ def _connect(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute("SET temp_directory = ?", [str(folder)])
         try:
             yield connection
-        except duckdb.OutOfMemoryException as error:
-            raise StorageError(f"{folder}: sorting the data failed: {first_line(error)}") from error
-        except duckdb.IOException as error:
-            raise StorageError(f"{folder}: cannot be written: {first_line(error)}") from error
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            raise StorageError(
+                f"{folder}: sorting the data failed: {first_line(error)}; make room on this disk, name a folder on "
+                f"another with {SCRATCH_VARIABLE}, or raise --memory"
+            ) from error
 
 
 def _id_expression(column: IdColumn, name: str) -> str:
@@ -212,9 +214,9 @@ def _check_white_space(connection: duckdb.DuckDBPyConnection, name: str, table: 
 def _sort(connection: duckdb.DuckDBPyConnection, table: _Table, users: Array, items: Array) -> Interactions:
     """Return the interactions in the order of users, time and rows."""
     lengths = connection.sql("SELECT count FROM user_ids").fetchnumpy()["count"]
-    has_dtypes = {"item": np.int32, "time": np.int64 if table.time and table.time.is_whole else np.float64}
-    has_dtypes |= {"rating": np.float64}
-    writers = {name: ArrayWriter(has_dtypes[name]) for name in ("item", *table.numbers) if name in has_dtypes}
+    is_whole = table.time is not None and table.time.is_whole
+    dtypes = {"item": np.int32, "time": np.int64 if is_whole else np.float64, "rating": np.float64}
+    writers = {name: ArrayWriter(dtype) for name, dtype in dtypes.items() if name in ("item", *table.numbers)}
     order = _OrderCheck(table) if table.unused_time else None
     with RowProgress("sorting", table.num_rows) as progress:
         for batch in _sorted_batches(connection, table):

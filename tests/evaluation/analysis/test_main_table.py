@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,11 @@ def test_latex_shows_the_spread_over_seeds(run):
     latex = as_latex(main_table(compare(run), show_published=False))
     assert r"{\scriptsize$\pm$0.14" in latex and r"$\pm$ is the standard deviation over seeds" in latex
     assert "±" not in as_text(main_table(compare(run)))
+
+
+def test_the_caption_of_a_sample_says_of_how_many_users_and_how_wide_the_intervals_are(run):
+    comparison = replace(compare(run), sample=(5_000_000, 7))
+    widths = [(cell.value.high - cell.value.low) / 2 for row in comparison.rows for cell in [row.cells["NDCG@10"]]]
+    expected = f"a random sample of {comparison.num_users:,} of 5,000,000 users (seed 7; half-widths of 95 % intervals"
+    assert f"{expected} up to {max(widths):.2g} in NDCG@10" in caption(comparison)
+    assert "sample" not in caption(replace(comparison, sample=None))
