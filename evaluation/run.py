@@ -82,13 +82,21 @@ def parse_arguments() -> argparse.Namespace:
         help="GPUs that train each model together, each a part of the recipe's batch; the numbers are those of one "
         "device but for the order of sums, and a run may go on with another number",
     )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="auto",
+        metavar="ADDRESS",
+        help="train the models as tasks of a Ray cluster, by default the one of $RAY_ADDRESS or this machine, on a "
+        'results folder that all its nodes see (pip install "aprec_like[cluster]"; docs/cluster.md)',
+    )
     arguments = parser.parse_args()
     if arguments.devices != "all" and not (arguments.devices.isdecimal() and int(arguments.devices) >= 1):
         parser.error("--devices must be a number of at least 1, or all")
     arguments.devices = None if arguments.devices == "all" else int(arguments.devices)
     arguments.jobs = parse_num_jobs(parser, arguments.jobs)
-    if arguments.jobs != 1 and arguments.devices != 1:
-        parser.error("--jobs and --devices can't be used together: either models or devices of a model run at once")
+    if (arguments.jobs != 1) + (arguments.devices != 1) + (arguments.ray is not None) > 1:
+        parser.error("use one of --jobs, --ray (several models at once) and --devices (several devices for a model)")
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
     seeds = arguments.seeds or []

@@ -26,6 +26,7 @@ from evaluation.running.jobs.board import Board
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
 from evaluation.running.jobs.one_by_one import OneByOne
+from evaluation.running.jobs.ray_tasks import RayTasks
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import memory_savers, predict_memory
 from evaluation.running.preflight import TENSORFLOW_BYTES
@@ -39,7 +40,14 @@ ILLEGAL_INSTRUCTION = -4
 
 
 def run_models(
-    run: RunFolder, recipe: Recipe, workers: Sequence[WorkerOptions], sizes: Sizes, wanted: NumJobs, lock: RunLock
+    run: RunFolder,
+    recipe: Recipe,
+    workers: Sequence[WorkerOptions],
+    sizes: Sizes,
+    lock: RunLock,
+    *,
+    wanted: NumJobs = 1,
+    ray_address: str | None = None,
 ) -> int:
     """Run one job per model and seed; returns the exit code.
 
@@ -48,9 +56,12 @@ def run_models(
         recipe: the recipe.
         workers: options of the workers, one per model and seed.
         sizes: of the data.
-        wanted: number of jobs at once, or `auto`.
         lock: of the results folder; the workers inherit it.
+        wanted: number of jobs at once, or `auto`.
+        ray_address: of the Ray cluster that runs the jobs; `None` for this machine.
     """
+    if ray_address is not None:
+        return _run_on_ray(run, recipe, workers, sizes, ray_address)
     jobs = [_make_job(worker, recipe, sizes) for worker in workers]
     slots = num_slots(wanted, [job.memory for job in jobs])
     if slots == 1:
@@ -60,6 +71,15 @@ def run_models(
         memory = math.inf if has_gpu() else available_memory()
         executor = LocalProcesses(slots, board, memory=memory, gpus=visible_gpus(), descriptors=lock.descriptors)
         return _collect(run, recipe, executor, jobs)
+
+
+def _run_on_ray(run: RunFolder, recipe: Recipe, workers: Sequence[WorkerOptions], sizes: Sizes, address: str) -> int:
+    """Run the jobs on a Ray cluster, whose processes have another current folder."""
+    paths = {name: getattr(worker, name).resolve() for worker in workers[:1] for name in ("recipe", "data_dir", "run")}
+    shared = [replace(worker, is_display_shared=True, **paths) for worker in workers]
+    jobs = [_make_job(worker, recipe, sizes) for worker in shared]
+    with Board(len(jobs), sum(job.weight for job in jobs)) as board:
+        return _collect(run, recipe, RayTasks(address, run.path.resolve(), board), jobs) if jobs else DONE
 
 
 def _make_job(worker: WorkerOptions, recipe: Recipe, sizes: Sizes) -> Job:

@@ -46,6 +46,7 @@ class RunOptions:
         jobs: number of models to train at once, or `auto`.
         tensorboard: whether to write curves for TensorBoard.
         devices: number of devices that train each model together; `None` for all GPUs.
+        ray: address of the Ray cluster that trains the models; `None` for this machine.
     """
 
     recipe: Path
@@ -61,11 +62,18 @@ class RunOptions:
     jobs: NumJobs = 1
     tensorboard: bool = False
     devices: int | None = 1
+    ray: str | None = None
 
     @property
     def data_dir(self) -> Path:
         """Folder of data files."""
         return self.data or default_data_dir()
+
+    def max_jobs_at_once(self, num_jobs: int) -> int:
+        """Maximum number of models that train at once, of all that are to be run."""
+        if self.ray is not None:
+            return num_jobs
+        return MAX_AUTOMATIC_JOBS if self.jobs == "auto" else self.jobs
 
     @property
     def run_folder(self) -> RunFolder:
@@ -94,7 +102,7 @@ def run_recipe(options: RunOptions) -> int:
             jobs,
             is_fresh=options.fresh,
             time_limit=options.time_limit * 60,
-            num_at_once=MAX_AUTOMATIC_JOBS if options.jobs == "auto" else options.jobs,
+            num_at_once=options.max_jobs_at_once(len(jobs)),
         )
         sizes = Sizes(data.interactions.num_users, data.interactions.num_items, data.interactions.num_interactions)
         del data  # the workers need the memory
@@ -102,7 +110,8 @@ def run_recipe(options: RunOptions) -> int:
             if (name, seed) not in pending:
                 _report_finished(name, seed, run.model(name, seed))
         try:
-            code = run_models(run, recipe, _workers(options, pending), sizes, options.jobs, lock)
+            workers = _workers(options, pending)
+            code = run_models(run, recipe, workers, sizes, lock, wanted=options.jobs, ray_address=options.ray)
         except (KeyboardInterrupt, Interrupted) as request:
             raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
         if code != WRONG_INPUT:

@@ -20,10 +20,10 @@ class Board:
     Args:
         num_jobs: number of all jobs.
         total_weight: sum of their weights.
-        num_slots: maximum number of jobs at once, as far as known.
+        num_slots: maximum number of jobs at once; `None` for as many as run now.
     """
 
-    def __init__(self, num_jobs: int, total_weight: float, num_slots: int) -> None:
+    def __init__(self, num_jobs: int, total_weight: float, num_slots: int | None = None) -> None:
         self.num_jobs, self.total_weight, self.num_slots = num_jobs, total_weight, num_slots
         self.num_ended, self.ended_weight, self.ended_seconds = 0, 0.0, 0.0
         self.started_at: dict[Job, float] = {}
@@ -87,5 +87,9 @@ class Board:
         per_weight = self.ended_seconds / self.ended_weight
         now = time.monotonic()
         done = sum(min(job.weight, (now - since) / per_weight) for job, since in self.started_at.items())
-        left = (self.total_weight - self.ended_weight - done) * per_weight / self.num_slots
+        left = (
+            (self.total_weight - self.ended_weight - done)
+            * per_weight
+            / (self.num_slots or max(1, len(self.started_at)))
+        )
         return f"about {format_duration(max(0.0, left))} left"

@@ -1,0 +1,213 @@
+"""Executor that runs worker processes as tasks of a Ray cluster, on all nodes that see the results folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import aprec_like
+from aprec_like.errors import InputError
+from aprec_like.files import storage_errors
+from evaluation.running.jobs.job import Job, JobObserver, JobResult
+from evaluation.running.lock import RunLock
+from evaluation.running.signals import raise_when_terminated
+from evaluation.running.worker import worker_environment
+
+MAX_RETRIES = 5
+"""How often Ray starts a task again whose node or process has died; the worker resumes from its checkpoint."""
+SECONDS_BETWEEN_CALLS = 0.5
+SECONDS_TO_CHECK_NODES = 60.0
+SECONDS_TO_WAIT_FOR_LOCK = 120.0
+"""How long a task waits for the end of an earlier one on the same model, whose driver or node was lost."""
+FORWARDED = ("APREC_LIKE_", "TF_", "XLA_", "ONEDNN_", "CUBLAS_", "NVIDIA_TF32")
+"""Prefixes of the environment variables that tasks take from the driver."""
+KILLED = -9
+
+
+class RayTasks:
+    """Executor of jobs as Ray tasks: one CPU and, if the cluster has any, one GPU each, and the predicted memory.
+
+    Args:
+        address: of the cluster, or `auto` for the one that RAY_ADDRESS or this machine names.
+        folder: results folder, which all nodes must see under the same path.
+        observer: is told what happens, and gets the lines that the processes print when they have ended.
+    """
+
+    def __init__(self, address: str, folder: Path, observer: JobObserver) -> None:
+        self.ray, self.observer = connect(address), observer
+        check_nodes(self.ray, folder)
+        self._running: dict[Any, Job] = {}
+
+    def run(self, jobs: Iterable[Job]) -> Generator[JobResult, None, None]:
+        """Run jobs; see `Executor.run`."""
+        waiting = iter(jobs)
+        is_exhausted = False
+        try:
+            while True:
+                while not is_exhausted and len(self._running) < self._num_slots():
+                    job = next(waiting, None)
+                    if job is None:
+                        is_exhausted = True
+                    else:
+                        self._start(job)
+                if not self._running:
+                    return
+                yield self._wait_for_result()
+        finally:
+            self._stop()
+
+    def _num_slots(self) -> int:
+        """Return the number of tasks that the cluster, as it is now, can run at once."""
+        resources = self.ray.cluster_resources()
+        return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
+
+    def _start(self, job: Job) -> None:
+        largest = max((node["Resources"].get("memory", 0) for node in self.ray.nodes() if node["Alive"]), default=0)
+        if job.memory > largest:
+            raise InputError(
+                f"{job.title} needs about {job.memory / 2**30:.1f} GiB of memory, and the largest Ray node offers "
+                f"{largest / 2**30:.1f} GiB"
+            )
+        task = self.ray.remote(run_task).options(
+            num_cpus=1,
+            num_gpus=1 if self.ray.cluster_resources().get("GPU") else 0,
+            memory=job.memory,
+            max_retries=MAX_RETRIES,
+            name=job.title,
+        )
+        variables = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED)}
+        self._running[task.remote(job.module, job.argument, str(job.folder), variables)] = job
+        self.observer.on_start(job)
+
+    def _wait_for_result(self) -> JobResult:
+        while True:
+            done, _ = self.ray.wait(list(self._running), num_returns=1, timeout=SECONDS_BETWEEN_CALLS)
+            if done:
+                return self._end(done[0])
+            self.observer.on_wait()
+
+    def _end(self, reference: Any) -> JobResult:
+        job = self._running.pop(reference)
+        try:
+            code, lines = self.ray.get(reference)
+            result = JobResult(job, code)
+        except self.ray.exceptions.RayError as error:
+            lines, result = [], JobResult(job, KILLED, f"its Ray task was lost: {str(error).splitlines()[0]}")
+        for line in lines:
+            self.observer.on_line(job, line)
+        self.observer.on_end(result)
+        return result
+
+    def _stop(self) -> None:
+        """Cancel the tasks, which ask their workers to save and exit, and wait for them."""
+        for reference in self._running:
+            self.ray.cancel(reference)
+        while self._running:
+            self._wait_for_result()
+        self.ray.shutdown()
+
+
+def connect(address: str) -> Any:
+    """Connect to a Ray cluster; returns the module `ray`. Raises `InputError` if there is none, or Ray is missing."""
+    try:
+        import ray
+    except ImportError:
+        raise InputError('--ray needs Ray: pip install "aprec_like[cluster]"') from None
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"no Ray cluster at {address!r} ({reason}); `ray start --head` starts one on this machine"
+        ) from None
+    raise_when_terminated()  # Ray has its own handler of SIGTERM
+    return ray
+
+
+def check_nodes(ray: Any, folder: Path) -> None:
+    """Check that all nodes see the results folder and have this version of the package; raises `InputError`."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    token, path = secrets.token_hex(8), folder / f".ray-{secrets.token_hex(4)}"
+    with storage_errors(path):
+        path.write_text(token)
+    try:
+        for node in ray.nodes():
+            if not node["Alive"]:
+                continue
+            affinity = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            task = ray.remote(read_token).options(num_cpus=0, scheduling_strategy=affinity)
+            try:
+                seen, version = ray.get(task.remote(str(path)), timeout=SECONDS_TO_CHECK_NODES)
+            except ray.exceptions.RayError as error:
+                name, reason = node["NodeManagerHostname"], str(error).strip().splitlines()[-1]
+                raise InputError(f"the Ray node {name} can't run this package ({reason}); install it there") from None
+            if seen != token:
+                raise InputError(
+                    f"the Ray node {node['NodeManagerHostname']} does not see {folder}; choose a results folder that "
+                    f"all nodes share under one path, with --results DIR"
+                )
+            if version != aprec_like.__version__:
+                raise InputError(
+                    f"the Ray node {node['NodeManagerHostname']} has aprec_like {version}, this one "
+                    f"{aprec_like.__version__}; install the same version"
+                )
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def read_token(path: str) -> tuple[str, str]:
+    """Return the content of a file as a node sees it, empty if it does not, and the version of the package there."""
+    try:
+        return Path(path).read_text(), aprec_like.__version__
+    except OSError:
+        return "", aprec_like.__version__
+
+
+def run_task(module: str, argument: str, folder: str, variables: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Run the process of a job on the node of this task; returns its exit code and the lines that it printed.
+
+    A lock keeps out a second process on the same folder, such as one of a driver that was killed a moment ago. The
+    process exits by itself when this one ends in any way.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}  # set by Ray
+    with ExitStack() as stack:
+        lock = _enter_lock(stack, Path(folder) / ".task-lock")
+        process = subprocess.Popen(
+            Job("", module, argument, Path(folder)).command(),
+            env=worker_environment(environment | dict(variables)),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=lock.descriptors,
+            text=True,
+            errors="replace",
+        )
+        lines: list[str] = []
+        thread = threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True)
+        thread.start()
+        try:
+            while process.poll() is None:
+                time.sleep(SECONDS_BETWEEN_CALLS)
+        except KeyboardInterrupt:  # how Ray cancels a task
+            process.terminate()
+            process.wait()
+        thread.join()
+        return process.returncode, [line.rstrip("\n") for line in lines]
+
+
+def _enter_lock(stack: ExitStack, path: Path) -> RunLock:
+    """Enter a lock, as soon as it is free; raises `InputError` if it stays taken."""
+    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK
+    while True:
+        try:
+            return stack.enter_context(RunLock(path))
+        except InputError:
+            if time.monotonic() >= deadline:
+                raise
