@@ -32,9 +32,8 @@ def with_settings(trained: Trained, values: Mapping[str, Any]) -> Trained:
         >>> changed.loss.num_negatives, changed.training.optimizer.learning_rate
         (64, 0.003)
     """
-    for name, value in values.items():
-        trained = _replace(trained, _find(trained, name), value)
-    return trained
+    changed: Trained = _replace(trained, _changes({_find(trained, name): value for name, value in values.items()}))
+    return changed
 
 
 def current_settings(trained: Trained, space: SearchSpace) -> dict[str, Any]:
@@ -102,12 +101,13 @@ def _check_kind(place: str, current: object, each: Range) -> None:
 def _check_values(place: str, trained: Trained, space: SearchSpace, name: str) -> None:
     """Check that the model accepts the ends of a range, with its own other settings or others of the space."""
     others = {other: each.examples for other, each in space.items() if other != name}
-    combinations = (dict(zip(others, values, strict=True)) for values in itertools.product(*others.values()))
-    tried = [{}, *itertools.islice(combinations, MAX_CHECKED_COMBINATIONS)]
     for value in space[name].examples:
-        errors = [_error(trained, {**other, name: value}) for other in tried]
-        if all(errors):
-            raise ValueError(f"{place}[{name!r}]: {errors[0]}")
+        error = _error(trained, {name: value})
+        combinations = itertools.islice(itertools.product(*others.values()), MAX_CHECKED_COMBINATIONS)
+        if error and all(
+            _error(trained, {**dict(zip(others, values, strict=True)), name: value}) for values in combinations
+        ):
+            raise ValueError(f"{place}[{name!r}]: {error}")
 
 
 def _error(trained: Trained, values: Mapping[str, Any]) -> str:
@@ -146,9 +146,25 @@ def _value(settings: Any, path: tuple[str, ...]) -> Any:
     return settings
 
 
-def _replace(settings: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Return nested settings with another value at a path."""
-    first, *rest = path
-    return dataclasses.replace(
-        settings, **{first: _replace(getattr(settings, first), tuple(rest), value) if rest else value}
-    )
+class _Changes(dict[str, Any]):
+    """New values of the fields of a dataclass by name; those of a nested one are changes again."""
+
+
+def _changes(values: Mapping[tuple[str, ...], Any]) -> _Changes:
+    """Return values by path as nested changes."""
+    found = _Changes()
+    for (*parents, last), value in values.items():
+        place = found
+        for name in parents:
+            place = place.setdefault(name, _Changes())
+        place[last] = value
+    return found
+
+
+def _replace(settings: Any, changes: _Changes) -> Any:
+    """Return nested settings with all changes at once: a value may be right only beside another."""
+    values = {
+        name: _replace(getattr(settings, name), value) if isinstance(value, _Changes) else value
+        for name, value in changes.items()
+    }
+    return dataclasses.replace(settings, **values)

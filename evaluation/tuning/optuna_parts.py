@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 from typing_extensions import override
 
+from aprec_like.errors import InputError, first_line
 from aprec_like.files import storage_errors
 from aprec_like.recipe.ranges import Choice, Integers, LogIntegers, LogUniform, Range
 from aprec_like.recipe.space import SearchSpace
@@ -98,6 +100,15 @@ class NumberedSampler(BaseSampler):
         return self._sampler(trial, param_name).sample_independent(study, trial, param_name, param_distribution)
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raise `InputError` if what Optuna reads within the block is no journal of it."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AssertionError) as error:
+        raise InputError(f"{path}: is damaged: {first_line(error)}; --fresh begins again") from error
+
+
 def open_optuna_study(path: Path, seed: int, *, is_pruned: bool) -> Study:
     """Open the study in a journal file, or create it; raises `StorageError`.
 
@@ -107,7 +118,7 @@ def open_optuna_study(path: Path, seed: int, *, is_pruned: bool) -> Study:
         is_pruned: whether trials end early whose validation stays below the median of the others.
     """
     pruner = optuna.pruners.MedianPruner(NUM_UNPRUNED_TRIALS, NUM_UNPRUNED_EPOCHS)
-    with exclusive(path.with_name(f".{path.name}.created")):  # two processes would create two studies
+    with exclusive(path.with_name(f".{path.name}.created")), _readable(path):  # two processes would create two studies
         return optuna.create_study(
             storage=JournalStorage(Journal(path)),
             sampler=NumberedSampler(seed),

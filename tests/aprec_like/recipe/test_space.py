@@ -118,6 +118,7 @@ def test_only_networks_with_validation_can_be_searched():
 def test_a_value_may_need_another_one_of_the_space():
     """Three heads do not divide 64 dimensions but do divide 96."""
     recipe_of(spaces={"gSASRec": {"num_heads": Choice((2, 3)), "embedding_dim": Choice((64, 96))}})
+    assert with_settings(GSASREC, {"num_heads": 3, "embedding_dim": 96}).model.num_heads == 3
     with pytest.raises(ValueError, match="'num_heads'"):
         recipe_of(spaces={"gSASRec": {"num_heads": Choice((2, 3))}})
 

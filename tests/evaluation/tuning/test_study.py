@@ -163,6 +163,14 @@ def test_a_write_that_did_not_end_is_repaired(tmp_path, path):
     assert params(searched(tmp_path / "study", path)) == params(whole)
 
 
+@pytest.mark.parametrize("line", [b"no journal\n", b"{}\n", b"[1]\n", b'{"op_code": 4, "worker_id": "x"}\n'])
+def test_a_damaged_journal_is_one_line(tmp_path, path, line):
+    study = make_study(tmp_path / "study", path)
+    study.folder.journal_path.write_bytes(line + study.folder.journal_path.read_bytes())
+    with pytest.raises(InputError, match="journal.jsonl: is damaged: .*--fresh begins again"):
+        make_study(tmp_path / "study", path)
+
+
 def test_other_settings_or_data_are_refused(tmp_path, path):
     make_study(tmp_path / "study", path)
     for change in ({"seed": 2}, {"seeds": (1, 2)}, {"data": "0" * 64}):
