@@ -1,12 +1,14 @@
 """Studies: the same seed gives the same trials, also after interruptions, and several commands share one study."""
 
 import threading
+import time
 
 import pytest
 
 from aprec_like.errors import InputError
 from evaluation.cli import WRONG_INPUT
 from evaluation.tuning.search import WrongInputError
+from evaluation.tuning.study import Limits, Study
 from tests.evaluation.tuning.small_studies import FakeTrials, make_search, make_study, write_recipe
 
 NUM_TRIALS = 14
@@ -108,6 +110,22 @@ def test_several_commands_run_every_trial_once(tmp_path, path):
     assert all(trial.value is not None for trial in study.trials())
 
 
+def test_commands_that_ask_at_the_same_time_start_no_trial_too_many(tmp_path, path, monkeypatch):
+    """Each would count the trials before any other has started one."""
+    count = Study.trials
+    monkeypatch.setattr(Study, "trials", lambda study: [count(study), time.sleep(0.2)][0])
+    studies = [make_study(tmp_path / "study", path) for _ in range(3)]
+    claims = []
+    threads = [
+        threading.Thread(target=lambda study=study: claims.append(study.claim(Limits(1, None)))) for study in studies
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([claim for claim in claims if claim]) == 1 and len(count(studies[0])) == 1
+
+
 def test_hours_of_training_end_a_study(tmp_path, path):
     study, executor = make_study(tmp_path / "study", path), FakeTrials(seconds=600.0)
     make_search(study, path, hours=1.0).run_trials(executor)
@@ -167,7 +185,7 @@ def test_a_write_that_did_not_end_is_repaired(tmp_path, path):
 def test_a_damaged_journal_is_one_line(tmp_path, path, line):
     study = make_study(tmp_path / "study", path)
     study.folder.journal_path.write_bytes(line + study.folder.journal_path.read_bytes())
-    with pytest.raises(InputError, match="journal.jsonl: is damaged: .*--fresh begins again"):
+    with pytest.raises(InputError, match=r"journal\.jsonl: is damaged: .*--fresh begins again"):
         make_study(tmp_path / "study", path)
 
 
