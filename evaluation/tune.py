@@ -60,6 +60,14 @@ def parse_arguments() -> argparse.Namespace:
         help="trials at once (auto: one per GPU, or as many as cores and memory allow); which trials follow then "
         "depends on which end first",
     )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="auto",
+        metavar="ADDRESS",
+        help="run the trials as tasks of a Ray cluster, by default the one of $RAY_ADDRESS or this machine, on a "
+        'results folder that all its nodes see (pip install "aprec_like[cluster]"; docs/cluster.md)',
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="data folder, as in evaluation.run")
     parser.add_argument(
         "--results",
@@ -88,6 +96,8 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.retrain < 0:
         parser.error("--retrain must not be negative")
     arguments.jobs = parse_num_jobs(parser, arguments.jobs)
+    if arguments.ray is not None and arguments.jobs != 1:
+        parser.error("use one of --jobs and --ray, which runs as many trials at once as the cluster has room for")
     return arguments
 
 
@@ -114,6 +124,7 @@ def main() -> int:
         results=arguments.results,
         output=arguments.output or here,
         jobs=arguments.jobs,
+        ray=arguments.ray,
         dry_run=arguments.dry_run,
         fresh=arguments.fresh,
     )

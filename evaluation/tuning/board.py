@@ -27,11 +27,12 @@ class StudyBoard:
     Args:
         study: the study.
         limits: its budget.
-        num_jobs: number of trials that this command runs at once.
     """
 
-    def __init__(self, study: Study, limits: Limits, num_jobs: int) -> None:
-        self.study, self.limits, self.num_jobs = study, limits, num_jobs
+    def __init__(self, study: Study, limits: Limits) -> None:
+        self.study, self.limits = study, limits
+        self.num_jobs = 1
+        """Number of trials that this command runs at once."""
         self.titles: dict[str, float] = {}
         self.shown_at = time.monotonic()
         console = Console(file=unfiltered(sys.stderr))

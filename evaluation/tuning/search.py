@@ -106,18 +106,18 @@ class Search:
 
     def _job(self, claim: Claim) -> Job:
         options = TrialOptions(
-            recipe=self.recipe,
-            study=self.study.folder.path,
+            recipe=self.recipe.resolve(),  # processes of other nodes have another current folder
+            study=self.study.folder.path.resolve(),
             folder=claim.folder.name,
             number=claim.number,
             seeds=claim.seeds,
-            data_dir=self.data_dir,
+            data_dir=self.data_dir.resolve(),
             seconds_left=claim.seconds_left,
             is_trial=claim.is_trial,
         )
         what = f"trial {claim.number}" if claim.is_trial else f"best settings, seed {claim.seeds[0]}"
         title = f"{self.study.model}, {what}"
-        return Job(title, WORKER, options.to_json(), claim.folder.path, self.memory)
+        return Job(title, WORKER, options.to_json(), claim.folder.path.resolve(), self.memory)
 
     def _end(self, result: JobResult) -> None:
         claim, code = self.claims[result.job.folder.name], result.code

@@ -21,6 +21,7 @@ from evaluation.results.store import encode_name
 from evaluation.running.jobs import Executor
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
+from evaluation.running.jobs.ray_tasks import RayTasks
 from evaluation.running.plan import describe_plan, predict_memory
 from evaluation.running.preflight import TENSORFLOW_BYTES, RunData, load_data
 from evaluation.running.run_recipe import select_models
@@ -57,6 +58,7 @@ class TuneOptions:
         results: parent of the results folder.
         output: file of the tuned recipe; `None` for one beside the recipe.
         jobs: number of trials at once, or `auto`.
+        ray: address of the Ray cluster that runs the trials; `None` for this machine.
         dry_run: whether to print the plan and train nothing.
         fresh: whether to begin again.
     """
@@ -73,6 +75,7 @@ class TuneOptions:
     results: Path = Path("results")
     output: Path | None = None
     jobs: NumJobs = 1
+    ray: str | None = None
     dry_run: bool = False
     fresh: bool = False
 
@@ -201,19 +204,24 @@ def _memory(recipe: Recipe, name: str, data: RunData) -> int:
 
 def _search(study: Study, options: TuneOptions, memory: int) -> None:
     """Run the trials of a study, then train its winner again."""
-    slots = num_slots(options.jobs, [memory] * MAX_JOBS)
-    with StudyBoard(study, options.limits, slots) as board:
+    with StudyBoard(study, options.limits) as board:
+        executor, slots = make_executor(board, options, memory)
+        board.num_jobs = slots
         board.print_line(f"{study.model}: {board.summary()}; in {study.folder.path}")
         search = Search(study, options.limits, options.recipe, options.data_dir, slots, memory, board.on_trial)
-        executor = make_executor(board, slots)
         search.run_trials(executor)
         if options.num_retrainings:
             search.run_winner(executor, options.retrained_seeds)
 
 
-def make_executor(board: StudyBoard, slots: int) -> Executor:
-    """Return the executor of trials, which tells the board what happens."""
-    return LocalProcesses(slots, board, memory=math.inf if has_gpu() else available_memory(), gpus=visible_gpus())
+def make_executor(board: StudyBoard, options: TuneOptions, memory: int) -> tuple[Executor, int]:
+    """Return the executor of trials, which tells the board what happens, and how many it runs at once."""
+    if options.ray is not None:
+        tasks = RayTasks(options.ray, board.study.folder.path.resolve(), board)
+        return tasks, tasks.num_slots()
+    slots = num_slots(options.jobs, [memory] * MAX_JOBS)
+    available = math.inf if has_gpu() else available_memory()
+    return LocalProcesses(slots, board, memory=available, gpus=visible_gpus()), slots
 
 
 def _write_outcomes(recipe: Recipe, outcomes: Sequence[StudyOutcome], options: TuneOptions) -> int:

@@ -25,7 +25,7 @@ def run_tune(monkeypatch, path, *arguments, executor=None):
     """Run the command with trials in this process; returns the exit code."""
     command = ["tune", str(path), "--results", str(path.parent / "results"), "--data", str(path.parent), *arguments]
     monkeypatch.setattr(sys, "argv", command)
-    monkeypatch.setattr(tune_recipe, "make_executor", lambda board, num_slots: executor or FakeTrials())
+    monkeypatch.setattr(tune_recipe, "make_executor", lambda *arguments: (executor or FakeTrials(), 1))
     try:
         return run_command(tune.main)
     except SystemExit as leaving:
@@ -71,6 +71,7 @@ def test_fair_budgets_need_a_space_for_every_network_and_no_larger_study(monkeyp
         ((), "a search needs --trials or --hours"),
         (("--trials", "0"), "--trials must be at least 1"),
         (("--trials", "1", "--jobs", "0"), "--jobs must be a number of at least 1, or auto"),
+        (("--trials", "1", "--jobs", "2", "--ray"), "use one of --jobs and --ray"),
         (("--hours", "-1"), "--hours must be positive"),
         (("--trials", "1", "--fair", "--only", "SASRec"), "leave out --only"),
         (("--trials", "1", "--only", "Popularity"), "Popularity has no search space"),

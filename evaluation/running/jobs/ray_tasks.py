@@ -41,17 +41,19 @@ class RayTasks:
     """
 
     def __init__(self, address: str, folder: Path, observer: JobObserver) -> None:
-        self.ray, self.observer = connect(address), observer
+        self.ray, self.address, self.observer = connect(address), address, observer
         check_nodes(self.ray, folder)
         self._running: dict[Any, Job] = {}
 
     def run(self, jobs: Iterable[Job]) -> Generator[JobResult, None, None]:
         """Run jobs; see `Executor.run`."""
+        if not self.ray.is_initialized():  # an earlier call has ended
+            connect(self.address)
         waiting = iter(jobs)
         is_exhausted = False
         try:
             while True:
-                while not is_exhausted and len(self._running) < self._num_slots():
+                while not is_exhausted and len(self._running) < self.num_slots():
                     job = next(waiting, None)
                     if job is None:
                         is_exhausted = True
@@ -63,7 +65,7 @@ class RayTasks:
         finally:
             self._stop()
 
-    def _num_slots(self) -> int:
+    def num_slots(self) -> int:
         """Return the number of tasks that the cluster, as it is now, can run at once."""
         resources = self.ray.cluster_resources()
         return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
