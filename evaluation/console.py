@@ -19,6 +19,7 @@ COMMANDS = {
     "report": "figures and one self-contained HTML page",
     "recommend": "the next items after a history",
     "export": "a model as SavedModel, ONNX or weights",
+    "serve": "a page and requests for an exported model",
     "data": "list, fetch and describe datasets",
     "benchmark": "step times and memory of a recipe's models",
     "parity": "our networks against vectors of the original code",

@@ -32,12 +32,13 @@ LEVELS = (
     ("evaluation/figures",),
     ("evaluation/page",),
     ("evaluation/inference",),
+    ("evaluation/serving",),
     ("evaluation/tracking",),
     ("evaluation/running", "evaluation/benchmarking"),
     ("evaluation/notebook", "evaluation/datasheets", "evaluation/tuning"),
     (
         "evaluation: benchmark compare console data export parity parity_vectors",
-        "evaluation: recommend report run tune",
+        "evaluation: recommend report run serve tune",
     ),
 )
 """Folders, and the loose modules of the two packages, from the bottom to the top."""
@@ -117,7 +118,7 @@ def test_no_file_holds_two_rooms_worth_of_code():
     assert {path: length for path, length in lengths.items() if length > MAX_LINES_PER_FILE} == {}
 
 
-COMMANDS = ["benchmark", "compare", "data", "export", "parity", "recommend", "report", "run", "tune"]
+COMMANDS = ["benchmark", "compare", "data", "export", "parity", "recommend", "report", "run", "serve", "tune"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
