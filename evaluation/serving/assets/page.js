@@ -1,7 +1,8 @@
 const byId = (id) => document.getElementById(id);
 const history = [];
 let name = "";
-let latest = 0;
+let latest = 0; // number of the last search
+let asked = 0; // number of the last request for recommendations
 
 async function ask(path, body) {
   const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
@@ -47,6 +48,7 @@ function add(item) {
 }
 
 async function update() {
+  const number = ++asked;
   byId("history").replaceChildren(...history.map((item, place) => {
     const entry = element("li");
     const remove = element("button", "×");
@@ -67,7 +69,7 @@ async function update() {
     const inputs = { items: [items], exclude_seen: !byId("seen").checked, k: 10 };
     const { outputs } = await ask(`v1/models/${encodeURIComponent(name)}:predict`, { inputs });
     const { similarities } = await ask("similarities", { items, recommended: outputs.ids[0] });
-    show(outputs, similarities);
+    if (number === asked) show(outputs, similarities);
   } catch (error) {
     byId("recommended").hidden = true;
     byId("message").textContent = error.message;
