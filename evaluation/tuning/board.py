@@ -78,8 +78,10 @@ class StudyBoard:
         result = self.study.folder.trial(number).result()
         value = result.get("value")
         texts = {
-            "complete": f"{self.study.metric} {value:.4f} (epoch {result.get('best_epoch')})" if value else "",
-            "pruned": f"ended early after {result['epochs']} epochs" + (f" at {value:.4f}" if value else ""),
+            "complete": f"{self.study.metric} {value:.4f} (epoch {result.get('best_epoch')})"
+            if value is not None
+            else "",
+            "pruned": f"ended early after {result['epochs']} epochs" + ("" if value is None else f" at {value:.4f}"),
             "failed": f"failed: {result.get('reason', '')}",
         }
         copied = f", as trial {result['copy_of']}" if "copy_of" in result else ""
