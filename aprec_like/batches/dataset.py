@@ -208,4 +208,9 @@ def make_batches(
     first_epoch, first_step = start
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
     cases_and_seeds = epochs.flat_map(epoch_cases).skip(first_step)
-    return cases_and_seeds.map(make_batch, num_parallel_calls=2, deterministic=True).prefetch(4)
+    batches = cases_and_seeds.map(make_batch, num_parallel_calls=2, deterministic=True).prefetch(4)
+    # Rewriting the graph, which has nothing to gain here, would copy the training data into memory.
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.autotune.enabled = False
+    return batches.with_options(options)
