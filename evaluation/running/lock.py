@@ -127,11 +127,13 @@ class RunLock:
     def _write_holder(self) -> None:
         with storage_errors(self.path):
             os.ftruncate(self.descriptors[0], 0)
-            os.pwrite(self.descriptors[0], json.dumps(_this_process()).encode(), 0)
+            os.lseek(self.descriptors[0], 0, os.SEEK_SET)  # Windows has no pwrite
+            os.write(self.descriptors[0], json.dumps(_this_process()).encode())
 
     def _read_holder(self) -> Json:
         try:
-            found = json.loads(os.pread(self.descriptors[0], 4096, 0))
+            os.lseek(self.descriptors[0], 0, os.SEEK_SET)
+            found = json.loads(os.read(self.descriptors[0], 4096))
         except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
