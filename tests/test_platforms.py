@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent.parent
 
 HIDE = """
 import importlib, os, pkgutil, signal, sys
-import asyncio, matplotlib, multiprocessing, pandas, psutil, rich.console, subprocess, tempfile, tensorflow  # their own need
+import asyncio, matplotlib, multiprocessing, pandas, psutil, rich.console, subprocess, tempfile, tensorflow
 for name in ("fcntl", "resource", "termios", "pwd", "grp"):
     sys.modules[name] = None
 for owner, names in {signal: ("pthread_sigmask", "SIGKILL"), os: ("pread", "pwrite", "sched_getaffinity")}.items():
