@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -64,9 +65,18 @@ def prepare_devices() -> None:
     prepare_inference()
 
 
+def num_configured_hosts() -> int:
+    """Return the number of hosts that TF_CONFIG, TensorFlow's description of a cluster, names; 1 without it."""
+    try:
+        return max(1, len(json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {}).get("worker", [])))
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"TF_CONFIG must be a JSON object with a cluster of workers. Received: {error}") from None
+
+
 def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:
     """Return a strategy of data-parallel training on GPUs of this host; call it before TensorFlow is used.
 
+    Where the environment variable TF_CONFIG names several hosts, it is one of all their GPUs, whatever `num_devices`.
     Without a GPU the devices are logical ones of the CPU, which is slower than one and only tests a recipe. One process
     should make one strategy: a second one would clash with the first in TensorFlow's collective operations.
 
@@ -76,6 +86,8 @@ def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:
     Raises:
         InputError: if there are fewer GPUs.
     """
+    if num_configured_hosts() > 1:
+        return tf.distribute.MultiWorkerMirroredStrategy()
     num_gpus = len(tf.config.list_physical_devices("GPU"))
     wanted = max(1, num_gpus) if num_devices is None else num_devices
     if wanted == 1:

@@ -14,6 +14,7 @@ from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import Checkpoints
 from aprec_like.training.epoch_loop import EpochLoop, TrainingControl
+from aprec_like.training.hosts import Hosts
 from aprec_like.training.objective import make_objective
 from aprec_like.training.settings import Trained
 from aprec_like.training.state import EpochRecord
@@ -51,6 +52,9 @@ def train(
     had without the interruption: everything random is a function of the seed and the number of the step. A finished
     training with a larger `max_epochs`, patience or time limit goes on from its last state in the same way.
 
+    In the scope of a `tf.distribute` strategy (`aprec_like.devices.make_strategy`) several devices or hosts share every
+    batch and differ from one in the order of sums alone; a training may go on with another number of them.
+
     Args:
         trained: architecture, loss and settings.
         split: training interactions, and the validation cases that choose the best epoch.
@@ -63,15 +67,18 @@ def train(
         StoppedError: if a stop was requested.
     """
     keras.utils.set_random_seed(seed)
-    control, training = control or TrainingControl(), trained.training
+    control, training, hosts = control or TrainingControl(), trained.training, Hosts()
+    hosts.check_time_limit(control.time_limit)
     data = trained.training_data(split)
     network, optimizer = trained.build_network(data), training.optimizer.build()
     objective = make_objective(trained.loss, trained.negatives, data)
     scorer = NetworkScorer(network)
     with tempfile.TemporaryDirectory() as temporary:
-        loop = EpochLoop(control, control.checkpoints or Checkpoints(Path(temporary), fingerprint=None))
+        checkpoints = control.checkpoints or Checkpoints(Path(temporary), fingerprint=None)
+        loop = EpochLoop(control, hosts.own_checkpoints(checkpoints, Path(temporary)))
         loop.reopen(training)
         start = (loop.state.epoch - 1, loop.state.step)
+        hosts.check_same_start(start)
         batches = make_batches(data, trained.model.examples(), trained.batch_settings, seed, start=start)
         is_compiled = trained.is_step_compiled(data)
         step = make_step(network, objective, optimizer, seed, batches.element_spec, is_compiled)
@@ -82,15 +89,17 @@ def train(
             loss = loop.run_epoch(steps, num_steps)
             validation = None
             if training.early_stopping:
+                cases, numbers = hosts.own_cases(split.validation)
                 rankings = rank(
                     scorer,
-                    split.validation,
+                    cases,
                     exclude_seen=exclude_seen,
                     depth=control.validation_depth,
                     on_progress=lambda num_ranked: loop.stop_if_requested(),
                 )
                 control.on_validation(rankings)
-                validation = float(np.mean(training.early_stopping.metric.per_user(rankings.ranks)))
+                per_user = training.early_stopping.metric.per_user(rankings.ranks)
+                validation = float(np.mean(hosts.gather_cases(per_user, numbers, len(split.validation))))
             loop.end_epoch(loss, validation, training)
         loop.restore_best_weights()
     return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before)

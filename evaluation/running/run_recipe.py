@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aprec_like.datasets import Sizes
 from aprec_like.datasets.download import default_data_dir
-from aprec_like.devices import device_line
+from aprec_like.devices import device_line, num_configured_hosts
 from aprec_like.errors import InputError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, load_recipe
@@ -84,6 +84,8 @@ class RunOptions:
 def run_recipe(options: RunOptions) -> int:
     """Run the models of a recipe that are not finished, and write tables; returns the exit code."""
     raise_when_terminated()
+    if num_configured_hosts() > 1:
+        raise InputError("TF_CONFIG names several hosts, which `run` does not use for one model; see docs/cluster.md")
     recipe = load_recipe(options.recipe)
     recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
     names = select_models(recipe, options.only)
