@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -10,6 +10,8 @@ import tensorflow as tf
 from typing_extensions import override
 
 from aprec_like.devices import has_gpu
+from aprec_like.schedules import Schedule
+from aprec_like.settings import OMIT_DEFAULT
 from aprec_like.types import Tensor
 
 
@@ -26,22 +28,37 @@ class Adam:
             with the catalogue. Moments and bias correction of a row then count only the steps that used it. Tables with
             a dense gradient (full losses, or negatives per position, which leave few rows unused) are updated as
             usual, so it is meant for negatives that a sequence or a batch shares.
+        weight_decay: share of every weight matrix that a step takes away, times the learning rate (AdamW); norms and
+            biases keep their values.
+        clip_norm: largest norm of all gradients of a step together, which are scaled down to it; `None` for no limit.
     """
 
-    learning_rate: float = 1e-3
+    learning_rate: float | Schedule = 1e-3
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-7
     lazy: bool = False
+    weight_decay: float = field(default=0.0, metadata=OMIT_DEFAULT)
+    clip_norm: float | None = field(default=None, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0:
+        if not isinstance(self.learning_rate, Schedule) and not self.learning_rate > 0:
             raise ValueError(f"Adam needs a positive learning_rate. Received: learning_rate={self.learning_rate}")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"Adam needs a weight_decay of at least 0. Received: weight_decay={self.weight_decay}")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"Adam needs a positive clip_norm. Received: clip_norm={self.clip_norm}")
+        if self.lazy and (self.weight_decay or self.clip_norm):
+            raise ValueError("Adam with lazy=True needs weight_decay=0 and clip_norm=None: they concern all rows")
 
     def build(self) -> Any:
-        """Build the Keras optimiser."""
+        """Build the Keras optimiser; the step of a schedule is one of its variables, so that it resumes exactly."""
         optimizer = LazyAdam if self.lazy else FusedAdam
-        return optimizer(self.learning_rate, self.beta_1, self.beta_2, self.epsilon)
+        rate = self.learning_rate.build() if isinstance(self.learning_rate, Schedule) else self.learning_rate
+        decay = self.weight_decay or None
+        return optimizer(
+            rate, self.beta_1, self.beta_2, self.epsilon, weight_decay=decay, global_clipnorm=self.clip_norm
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,13 @@ class Adagrad:
 
 class FusedAdam(keras.optimizers.Adam):
     """Keras' Adam as one fused operation, without temporary arrays of the size of a variable."""
+
+    @override
+    def build(self, variables: list[Any]) -> None:
+        """Create the moments; only matrices decay."""
+        if self.weight_decay is not None and not self.built:
+            self.exclude_from_weight_decay(var_list=[variable for variable in variables if len(variable.shape) < 2])
+        super().build(variables)
 
     @override
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:

@@ -16,7 +16,7 @@ LEVELS = (
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),
     (
-        "aprec_like: devices gathers optimizers calibration",
+        "aprec_like: devices gathers optimizers schedules calibration",
         "aprec_like/batches",
         "aprec_like/negatives",
         "aprec_like/losses",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,7 +13,8 @@ from aprec_like.interactions import Interactions
 from aprec_like.lazy_tensorflow import tf
 from aprec_like.negatives.by_popularity import popularity_sampler
 from aprec_like.negatives.sampler import Sampler
-from aprec_like.negatives.uniform import uniform_sampler
+from aprec_like.negatives.uniform import distinct_sampler, uniform_sampler
+from aprec_like.settings import OMIT_DEFAULT
 from aprec_like.types import Tensor
 
 SharedBy = Literal["position", "sequence", "batch"]
@@ -34,12 +35,15 @@ class Negatives:
             SASRec does. This rejects the positive too.
         by_popularity: sample items in proportion to their training interactions instead of uniformly. Theorem 1 does
             not cover it.
+        without_replacement: sample distinct items, all sets of them equally likely. It sorts random numbers of the
+            whole catalogue, so it needs negatives that a sequence or the batch shares.
     """
 
     shared_by: SharedBy = "position"
     reject_positive: bool = False
     reject_history: bool = False
     by_popularity: bool = False
+    without_replacement: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if self.shared_by not in get_args(SharedBy):
@@ -50,6 +54,12 @@ class Negatives:
         if self.shared_by == "batch" and self.reject_history:
             raise ValueError(
                 "Negatives that are shared by the batch cannot reject the history: it differs between users"
+            )
+
+        if self.without_replacement and (self.by_popularity or self.shared_by == "position"):
+            raise ValueError(
+                "Negatives without replacement need by_popularity=False and shared_by of 'sequence' or 'batch'. "
+                f"Received: by_popularity={self.by_popularity}, shared_by={self.shared_by!r}"
             )
 
     @property
@@ -65,8 +75,11 @@ class Negatives:
         num_sampled_from = np.count_nonzero(train.item_counts()) if self.by_popularity else train.num_items
         if num_sampled_from < 2:
             raise InputError(f"negatives need at least 2 items to sample from. Received: {num_sampled_from}")
-        make = popularity_sampler if self.by_popularity else uniform_sampler
-        sample_shape = make(train, reject_positive=self.reject_positive, reject_history=self.reject_history)
+        if self.without_replacement:
+            sample_shape = distinct_sampler(train, num_negatives, reject_history=self.reject_history)
+        else:
+            make = popularity_sampler if self.by_popularity else uniform_sampler
+            sample_shape = make(train, reject_positive=self.reject_positive, reject_history=self.reject_history)
 
         def sample(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
             return sample_shape([tf.shape(users)[0], num_negatives], users, positives, seed)

@@ -36,6 +36,26 @@ def uniform_sampler(train: Interactions, *, reject_positive: bool, reject_histor
     return sample_other if reject_positive else sample_any
 
 
+def distinct_sampler(train: Interactions, num_negatives: int, *, reject_history: bool) -> SampleShape:
+    """Return a sampler of distinct items: those with the largest of independent random numbers."""
+    unseen = _UnseenItems(train) if reject_history else None
+    smallest = train.num_items - (int(np.diff(train.distinct_items()[1]).max()) if reject_history else 0)
+    if num_negatives > smallest:
+        raise InputError(f"{num_negatives} distinct negatives need as many items. Received: {smallest} to sample from")
+
+    def sample(shape: Shape, users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
+        numbers = tf.random.stateless_uniform(
+            [shape[0], train.num_items], seed, maxval=2**31 - 1, dtype=tf.int32, alg="philox"
+        )
+        if unseen is None:
+            return tf.math.top_k(numbers, num_negatives).indices
+        counts = tf.cast(unseen.counts(users), tf.int32)[:, None]
+        numbers = tf.where(tf.range(train.num_items)[None] < counts, numbers, -1)
+        return unseen.select(users, tf.math.top_k(numbers, num_negatives).indices)
+
+    return sample
+
+
 class _UnseenItems:
     """Items that are not in each user's training history; `aprec_like.unseen_items` explains the search."""
 

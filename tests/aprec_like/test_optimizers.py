@@ -2,9 +2,11 @@
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from aprec_like.optimizers import Adagrad, Adam
+from aprec_like.schedules import CosineDecay, WarmUp
 
 
 def updated(optimizer, gradients, start):
@@ -66,3 +68,42 @@ def test_lazy_adam_is_adam_while_every_row_is_used():
     dense = [tf.constant(random.normal(size=(6, 3)), tf.float32) for _ in range(5)]
     lazy = updated(Adam(0.1, lazy=True).build(), [slices(range(6), gradient) for gradient in dense], start)
     np.testing.assert_allclose(lazy, updated(Adam(0.1).build(), dense, start), atol=1e-5)
+
+
+def test_a_schedule_moves_weights_by_its_learning_rate():
+    """With a constant gradient the bias-corrected step of Adam is the learning rate."""
+    found = updated(Adam(WarmUp(0.1, 4), epsilon=0.0).build(), [tf.ones([1])] * 6, np.zeros(1, np.float32))
+    assert found[0] == pytest.approx(-(0.025 + 0.05 + 0.075 + 0.1 + 0.1 + 0.1), rel=1e-4)
+
+
+def test_weight_decay_takes_a_share_of_matrices_and_leaves_vectors():
+    matrix, vector = keras.Variable(np.full((2, 2), 4.0)), keras.Variable(np.full(2, 4.0))
+    optimizer = Adam(0.1, weight_decay=0.5).build()
+    optimizer.build([matrix, vector])
+    optimizer.apply([tf.zeros([2, 2]), tf.zeros([2])], [matrix, vector])
+    np.testing.assert_allclose(matrix, 4 * (1 - 0.1 * 0.5), rtol=1e-6)
+    np.testing.assert_allclose(vector, 4.0)
+
+
+def test_gradients_are_clipped_to_their_common_norm():
+    """Norms 3 and 4 together have the norm 5: clipped to 1 they are 0.6 and 0.8. The first moment shows them."""
+    variables = [keras.Variable(np.zeros((1, 1))), keras.Variable(np.zeros((1, 1)))]
+    optimizer = Adam(0.1, clip_norm=1.0).build()
+    optimizer.build(variables)
+    optimizer.apply([tf.constant([[3.0]]), tf.constant([[4.0]])], variables)
+    moments = [float(optimizer._moments(variable)[0][0, 0]) for variable in variables]
+    assert moments == pytest.approx([0.06, 0.08], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"weight_decay": -1}, {"clip_norm": 0}, {"learning_rate": 0}, {"lazy": True, "weight_decay": 0.1}]
+)
+def test_impossible_settings_of_adam_are_refused(settings):
+    with pytest.raises(ValueError, match="Adam "):
+        Adam(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"num_steps": 1}, {"warmup_steps": 10}, {"final_share": 2}, {"learning_rate": 0}])
+def test_impossible_schedules_are_refused(settings):
+    with pytest.raises(ValueError, match="CosineDecay needs"):
+        CosineDecay(**{"learning_rate": 0.1, "num_steps": 10, **settings})

@@ -112,3 +112,34 @@ def test_a_single_item_has_no_negatives(by_popularity, num_items):
 def test_a_user_with_all_items_cannot_reject_the_history(by_popularity):
     with pytest.raises(InputError, match="a user with all"):
         Negatives(reject_history=True, by_popularity=by_popularity).sampler(interactions_from([[0, 1, 2]], 3), 1)
+
+
+DISTINCT = Negatives(shared_by="sequence", reject_history=True, without_replacement=True)
+
+
+def test_without_replacement_every_set_of_unseen_items_is_equally_likely():
+    """Three of the five unseen items: ten sets. The history is never drawn."""
+    history, unseen = [0, 2, 5, 8, 9], [1, 3, 4, 6, 7]
+    sampler = DISTINCT.sampler(interactions_from([history], NUM_ITEMS), 3)
+    users = tf.zeros([5000], tf.int64)
+    drawn = np.sort(sampler(users, tf.zeros([5000], tf.int32), tf.constant([1, 2], tf.int64)), axis=1)
+    sets, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(sets) == 10 and np.isin(sets, unseen).all() and (np.diff(sets, axis=1) > 0).all()
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_all_items_without_replacement_are_a_permutation():
+    sampler = Negatives("batch", without_replacement=True).sampler(interactions_from([[0, 1]], NUM_ITEMS), NUM_ITEMS)
+    drawn = sampler(tf.zeros([2], tf.int64), tf.zeros([2], tf.int32), tf.constant([1, 2], tf.int64)).numpy()
+    assert (np.sort(drawn, axis=1) == np.arange(NUM_ITEMS)).all() and (drawn[0] != drawn[1]).any()
+
+
+def test_distinct_negatives_need_enough_items():
+    with pytest.raises(InputError, match=r"5 distinct negatives need as many items\. Received: 4"):
+        DISTINCT.sampler(interactions_from([[0, 1], [0, 2, 3, 4, 5, 6]], NUM_ITEMS), 5)
+
+
+@pytest.mark.parametrize("settings", [{"shared_by": "position"}, {"shared_by": "batch", "by_popularity": True}])
+def test_negatives_without_replacement_are_shared_and_uniform(settings):
+    with pytest.raises(ValueError, match="without replacement need"):
+        Negatives(without_replacement=True, **settings)

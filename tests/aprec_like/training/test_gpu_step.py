@@ -38,6 +38,9 @@ CASES = {
     "LiGR": Trained(replace(SASREC, block=LiGR(SwiGLU(1), RelativePositionBias())), Softmax(), TRAINING),
     "HSTU": Trained(replace(SASREC, block=HSTU()), GBCE(8), TRAINING),
     "SASRec, negatives of the sequence": Trained(SASREC, GBCE(8), TRAINING, Negatives("sequence")),
+    "SASRec, distinct negatives": Trained(
+        SASREC, SampledSoftmax(8), TRAINING, Negatives("sequence", reject_history=True, without_replacement=True)
+    ),
     "SASRec, negatives of the batch": Trained(SASREC, GBCE(8), TRAINING, Negatives("batch")),
     "BERT4Rec, softmax": Trained(BERT, Softmax(), TRAINING),
     "BERT4Rec, gBCE": Trained(BERT, GBCE(8), TRAINING),

@@ -9,9 +9,10 @@ import pytest
 
 from aprec_like.errors import InputError, NotFiniteError, StoppedError
 from aprec_like.losses import BPR, GBCE, Softmax
-from aprec_like.models import BERT4Rec, MatrixFactorisation, SASRec
+from aprec_like.models import BERT4Rec, LiGR, MatrixFactorisation, SASRec, SwiGLU
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adagrad, Adam
+from aprec_like.schedules import CosineDecay
 from aprec_like.settings import describe
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import EarlyStopping, Trained, Training, TrainingControl, epoch_loop, train
@@ -25,6 +26,11 @@ CASES = {
     "SASRec with gBCE": Trained(SMALL, GBCE(8, 0.75), SHORT, prior_start=True),
     "SASRec with softmax, users drawn with replacement": Trained(
         SMALL, Softmax(), replace(SHORT, with_replacement=True)
+    ),
+    "LiGR, unseen items, AdamW with a schedule": Trained(
+        replace(SMALL, block=LiGR(SwiGLU(1))),
+        Softmax(excludes_history=True, label_smoothing=0.1),
+        replace(SHORT, optimizer=Adam(CosineDecay(0.05, 15, warmup_steps=3), weight_decay=0.1, clip_norm=0.5)),
     ),
     "BERT4Rec": Trained(BERT4Rec(max_length=8, embedding_dim=8, num_layers=1, num_heads=2), Softmax(), SHORT),
     "MF-BPR": Trained(
