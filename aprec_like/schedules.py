@@ -78,8 +78,8 @@ class CosineDecay(Schedule):
 
     @override
     def build(self) -> Any:
-        decay = keras.optimizers.schedules.CosineDecay
-        if self.warmup_steps == 0:
+        decay, warmup_steps = keras.optimizers.schedules.CosineDecay, self.warmup_steps
+        if warmup_steps == 0:
             return decay(self.learning_rate, self.num_steps, alpha=self.final_share)
-        num_decay_steps = self.num_steps - self.warmup_steps
-        return decay(0.0, num_decay_steps, self.final_share, None, self.learning_rate, self.warmup_steps)
+        num_steps, share = self.num_steps - warmup_steps, self.final_share
+        return decay(0.0, num_steps, alpha=share, warmup_target=self.learning_rate, warmup_steps=warmup_steps)

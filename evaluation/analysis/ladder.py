@@ -55,8 +55,8 @@ def ladder_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
             "95 % interval",
         ],
         blocks=[rows],
-        caption="Every model, its best validation value, and the difference to the model that it was made from: of those "
-        "above it the one with the fewest other settings. Kept is the way to the best validation value; the other "
+        caption="Every model, its best validation value, and the difference to the model that it was made from: of "
+        "those above it the one with the fewest other settings. Kept is the way to the best validation value; other "
         "models are shown because they were tried. Validation alone "
         f"decides: a step is preferred if it exceeds its {100 * (1 - rules.alpha):g} % half-width ({scope}), which is "
         f"that of {num_users:,} validation users whose differences spread as those of the test users. Test values "
