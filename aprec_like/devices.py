@@ -36,6 +36,11 @@ def visible_gpus() -> list[str]:
     return chosen[:num_gpus] if chosen else [str(number) for number in range(num_gpus)]
 
 
+def batch_device() -> str | None:
+    """Return the device that batches are copied to ahead of their step; `None` without a GPU, also a pretended one."""
+    return "/GPU:0" if tf.config.get_visible_devices("GPU") else None
+
+
 @contextmanager
 def pretend_gpu() -> Iterator[None]:
     """Make and trace everything within as for a GPU, on any machine: for tests, audits and forecasts."""
@@ -47,22 +52,20 @@ def pretend_gpu() -> Iterator[None]:
         _is_gpu_pretended = previous
 
 
-def prepare_inference() -> None:
-    """Let GPU memory grow instead of reserving all of it, and make products exact unless the user asks for TF32."""
-    tf.config.experimental.enable_tensor_float_32_execution(uses_tensor_float_32())
-    for device in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(device, True)
-
-
-def prepare_devices() -> None:
-    """Prepare for training: as for inference, and with deterministic operations.
+def prepare_devices(is_exact: bool = False) -> None:
+    """Prepare TensorFlow: deterministic operations, GPU memory that grows as needed, TF32 only if the user asks for it.
 
     TensorFlow would run scatters on the host to make them deterministic. Ours have distinct indices, which need no such
     protection (tests audit the graphs), so it is switched off.
+
+    Args:
+        is_exact: whether products are exact even if the user asks for TF32.
     """
     os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
     tf.config.experimental.enable_op_determinism()
-    prepare_inference()
+    tf.config.experimental.enable_tensor_float_32_execution(uses_tensor_float_32() and not is_exact)
+    for device in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(device, True)
 
 
 def num_configured_hosts() -> int:
@@ -107,7 +110,7 @@ def uses_tensor_float_32() -> bool:
 
 
 def describe_devices() -> Json:
-    """Return name, driver, memory and compute capability of NVIDIA GPUs, CUDA and cuDNN of TensorFlow, and TF32."""
+    """Return name, driver, memory and compute capability of NVIDIA GPUs, CUDA and cuDNN of TensorFlow, TF32 and XLA."""
     build = tf.sysconfig.get_build_info()
     return {
         "gpus": query_nvidia(),
@@ -115,6 +118,7 @@ def describe_devices() -> Json:
         "cuda": build.get("cuda_version"),
         "cudnn": build.get("cudnn_version"),
         "tensor_float_32": uses_tensor_float_32(),
+        "xla": {"compiles_steps": has_gpu(), "flags": os.environ.get("XLA_FLAGS", "")},
     }
 
 

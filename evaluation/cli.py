@@ -119,8 +119,12 @@ def set_memory_budget(size: str) -> str:
     return size
 
 
-def import_tensorflow() -> None:
-    """Import TensorFlow without the messages of its C++ core about the machine, and prepare its devices."""
+def import_tensorflow(is_exact: bool = False) -> None:
+    """Import TensorFlow without the messages of its C++ core about the machine, and prepare its devices.
+
+    Args:
+        is_exact: whether products are exact even if the user asks for TF32.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     stderr, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
@@ -131,9 +135,9 @@ def import_tensorflow() -> None:
         os.dup2(stderr, 2)
         os.close(stderr)
         os.close(devnull)
-    from aprec_like.devices import prepare_inference
+    from aprec_like.devices import prepare_devices
 
-    prepare_inference()
+    prepare_devices(is_exact)
 
 
 def parse_num_jobs(parser: argparse.ArgumentParser, text: str) -> int | Literal["auto"]:

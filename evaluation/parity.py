@@ -31,7 +31,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """Compare with the files that the command line names; returns the exit code."""
     arguments = parse_arguments()
-    import_tensorflow()
+    import_tensorflow(is_exact=True)
     from evaluation.parity_vectors import compare_arrays, read_vectors, relative_error
 
     vectors = [read_vectors(path) for path in arguments.files]

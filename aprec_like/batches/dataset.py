@@ -17,6 +17,7 @@ from aprec_like.batches.layouts import (
     Layout,
     PackedRows,
     bucketed_batch,
+    cast_batch,
     cheapest_num_buckets,
     static_batch,
     unpacked_batch,
@@ -203,7 +204,9 @@ def make_batches(
         return tf.data.Dataset.from_tensors((batches, seeds)).unbatch()
 
     def make_batch(cases: Tensor, seed: Tensor) -> AnyBatch:
-        return examples.make_batch(data, cases, seed, layout)
+        batch = examples.make_batch(data, cases, seed, layout)
+        # On a GPU TensorFlow keeps int32 arrays in host memory, int64 ones on the device.
+        return cast_batch(batch, tf.int64) if has_gpu() else batch
 
     first_epoch, first_step = start
     epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)

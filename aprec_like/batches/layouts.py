@@ -87,7 +87,10 @@ class Batch(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A batch in two layouts, of which `packed` is used if all sequences fit into it, else `unpacked`."""
+    """A batch in two layouts, of which `packed` is used if all sequences fit into it, else `unpacked`.
+
+    fits: 1 or 0; int32, because that stays in host memory, where the layout is chosen.
+    """
 
     packed: Batch
     unpacked: Batch
@@ -103,6 +106,13 @@ Layout = int | PackedRows
 """Number of length buckets, STATIC, or packed rows."""
 
 AnyBatch = Batch | PackedBatch
+
+
+def cast_batch(batch: AnyBatch, dtype: tf.DType) -> AnyBatch:
+    """Return a batch with all its arrays of integers in one dtype."""
+    if isinstance(batch, PackedBatch):
+        return batch._replace(packed=cast_batch(batch.packed, dtype), unpacked=cast_batch(batch.unpacked, dtype))
+    return tf.nest.map_structure(lambda integers: tf.cast(integers, dtype), batch)
 
 
 def cheapest_num_buckets(lengths: Array, batch_size: int) -> int:

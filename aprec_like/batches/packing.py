@@ -108,4 +108,4 @@ def packed_batch(users: Tensor, inputs: Tensor, targets: Tensor, lengths: Tensor
     target_cells = tf.gather(tf.reshape(cells, [-1]), unpacked.flat_positions[:num_targets])
     flat_positions = tf.where(numbers < 0, tf.cast(target_cells, tf.int64), tf.gather(others, tf.maximum(numbers, 0)))
     packed = Batch((bucket,), unpacked.users[:num_targets], unpacked.targets[:num_targets], flat_positions)
-    return PackedBatch(packed, unpacked, fits)
+    return PackedBatch(packed, unpacked, tf.cast(fits, tf.int32))

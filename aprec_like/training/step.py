@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import tensorflow as tf
 
-from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch
-from aprec_like.devices import has_gpu
+from aprec_like.batches.layouts import AnyBatch, Batch, PackedBatch, cast_batch
+from aprec_like.devices import batch_device, has_gpu
 from aprec_like.gathers import slices_as_gradients
 from aprec_like.models import Network
 from aprec_like.optimizers import LazyAdam
@@ -39,9 +38,8 @@ def make_step(
     is_lazy, strategy = isinstance(optimizer, LazyAdam), tf.distribute.get_strategy()
 
     def gradients_of(batch: Batch, step_number: Tensor) -> tuple[Tensor, list[Any]]:
-        if has_gpu() and not jit_compile:
-            # TensorFlow's own operations on int32 work in host memory, those on int64 on the device.
-            batch = tf.nest.map_structure(lambda integers: tf.cast(integers, tf.int64), batch)
+        if has_gpu() and jit_compile:  # XLA has int32 on the device too
+            batch = cast_batch(batch, tf.int32)
         with tf.GradientTape() as tape, slices_as_gradients() if is_lazy else nullcontext():
             loss = objective(network, batch, tf.stack([tf.constant(seed, tf.int64), step_number]))
         weights = [variable.value for variable in variables]
@@ -80,7 +78,7 @@ def make_step(
     @tf.function(input_signature=[batch_spec, tf.TensorSpec([], tf.int64)])
     def step(batch: PackedBatch, step_number: Tensor) -> Tensor:
         return tf.cond(
-            batch.fits,
+            batch.fits > 0,
             lambda: packed_step(batch.packed, step_number),
             lambda: unpacked_step(batch.unpacked, step_number),
         )
@@ -91,21 +89,41 @@ def make_step(
 def make_steps(step: Step, batches: tf.data.Dataset) -> Steps:
     """Return a compiled function that does several steps in one call, each with the next batch.
 
-    Between them nothing waits for Python, and on a GPU the next batch is copied while a step computes.
+    Between them nothing waits for Python. A batch is taken, and on a GPU copied to it, while the step before computes.
     """
-    number = tf.TensorSpec([], tf.int64)
-    signature = [tf.data.IteratorSpec(batches.element_spec), number, number, tf.TensorSpec([], tf.float32)]
+    number, total = tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.float32)
+    iterator_spec = tf.data.IteratorSpec(batches.element_spec)
 
-    @tf.function(input_signature=signature)
-    def steps(iterator: Any, first: Tensor, num_steps: Tensor, total: Tensor) -> Tensor:
-        def is_left(step_number: Tensor, total: Tensor) -> Tensor:
+    @tf.function(input_signature=[iterator_spec, batches.element_spec, number, number, total])
+    def steps(
+        iterator: Any, batch: AnyBatch, first: Tensor, num_steps: Tensor, total: Tensor
+    ) -> tuple[Tensor, AnyBatch]:
+        def is_left(step_number: Tensor, total: Tensor, batch: AnyBatch) -> Tensor:
             return step_number < first + num_steps
 
-        def next_step(step_number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-            return step_number + 1, total + step(iterator.get_next(), step_number)
+        def next_step(step_number: Tensor, total: Tensor, batch: AnyBatch) -> tuple[Tensor, Tensor, AnyBatch]:
+            return step_number + 1, total + step(batch, step_number), _copy_to_gpu(iterator.get_next())
 
-        # One iteration at a time: a second one would hold its own batch and negatives in memory.
-        return tf.while_loop(is_left, next_step, (first, total), parallel_iterations=1)[1]
+        # One iteration at a time: a second one would hold its own negatives in memory.
+        _, total, batch = tf.while_loop(is_left, next_step, (first, total, batch), parallel_iterations=1)
+        return total, batch
 
     # The iterator is an argument: a captured one is left to the garbage collector, which deadlocks with its threads.
-    return functools.partial(steps, iter(batches))
+    iterator = iter(batches)
+    batch: AnyBatch | None = None
+
+    def run_steps(first: Tensor, num_steps: Tensor, total: Tensor) -> Tensor:
+        nonlocal batch
+        total, batch = steps(iterator, next(iterator) if batch is None else batch, first, num_steps, total)
+        return total
+
+    return run_steps
+
+
+def _copy_to_gpu(batch: AnyBatch) -> AnyBatch:
+    """Copy the arrays of a batch to the GPU, if there is one; the choice of its layout stays on the host, as int32."""
+    device = batch_device()
+    if device is None:
+        return batch
+    with tf.device(device):
+        return tf.nest.map_structure(lambda part: tf.identity(part) if part.dtype == tf.int64 else part, batch)

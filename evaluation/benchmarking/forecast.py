@@ -65,13 +65,15 @@ def forecast(model: Trained, split: Split) -> Json:
         read = (
             _read_compiled(model, data) if model.is_step_compiled(data) else read_traced_step(trace_step(model, data))
         )
-        found = list(itertools.islice(_batches(model, data), NUM_BATCHES))
+        batches = _batches(model, data)
+        found = list(itertools.islice(batches, NUM_BATCHES))
+    transfers = [*read.transfers, *map(num_tensor_bytes, tf.nest.flatten(batches.element_spec))]
     return {
         "kernels": len(read.step.kernels),
         "chunks": read.num_chunks,
         "padding": sum(map(_num_positions, found)) / sum(map(_num_items, found)),
         "float_scatters": read.step.num_float_scatters,
-        "host_megabytes": sum(read.transfers) / 1e6,
+        "host_megabytes": sum(transfers) / 1e6,
         "gflop": sum(kernel.num_flops for kernel in read.step.kernels) / 1e9,
         "gigabytes": sum(kernel.num_bytes for kernel in read.step.kernels) / 1e9,
         "milliseconds": {name: 1e3 * device.seconds(read.step) for name, device in DEVICES.items()},
@@ -100,14 +102,14 @@ def trace_step(model: Trained, data: Interactions) -> Any:
 
 
 def _read_compiled(model: Trained, data: Interactions) -> TracedStep:
-    """Read the step from XLA's optimised HLO; the batch crosses to the device, and constants that lie on the host."""
+    """Read the step from XLA's optimised HLO; constants that lie on the host cross to the device."""
     step, (batch, number) = compiled_step(model, data)
     constants = [each for each in step.get_concrete_function().captured_inputs if each.dtype == tf.int32]
     text = step.experimental_get_compiler_ir(batch, number)(stage="optimized_hlo")
     is_counted = isinstance(model.loss, SampledLoss) and model.negatives.shared_by == "position"
     num_rows = model.build_network(data).score_table.shape[0]
     chunks = num_chunks(batch.targets.shape[0], num_rows) if is_counted else 1
-    transfers = tuple(map(num_tensor_bytes, [*tf.nest.flatten(batch), *constants]))
+    transfers = tuple(map(num_tensor_bytes, constants))
     return TracedStep(read_compiled_step(text), chunks, transfers)
 
 

@@ -79,8 +79,9 @@ def forecast_table(models: Mapping[str, Json]) -> Table:
         for name, found in models.items()
     ]
     caption = (
-        "Forecast of a training step on GPUs, not a measurement: kernels of XLA's CPU compiler as an estimate, times "
-        "from data sheets (float32 without TF32). Padding: positions computed over real ones."
+        "Forecast of a training step on GPUs, not a measurement: kernels of XLA's CPU compiler as an estimate, outside "
+        "XLA TensorFlow's operations after Grappler; times from data sheets (float32 without TF32). Padding: positions "
+        "computed over real ones. Host: copied between host and device, the batch included."
     )
     return Table("forecast", ["Model", *formats, *(f"{device}, ms" for device in devices)], [rows], caption)
 

@@ -50,7 +50,7 @@ class TracedStep(NamedTuple):
 
     step: its kernels, and its scatters of floats.
     num_chunks: most iterations of a loop outside XLA; 1 without loops.
-    transfers: bytes of every array that is copied between host and device, the batch included.
+    transfers: bytes of every array that is copied between host and device within the step; not the batch.
     """
 
     step: CompiledStep
@@ -76,7 +76,7 @@ def without_weights() -> Iterator[None]:
 
 
 def read_traced_step(function: Any) -> TracedStep:
-    """Read the kernels of a traced step, a concrete function of a batch, which lies in host memory, and a number."""
+    """Read the kernels of a traced step, a concrete function."""
     kernels: list[Kernel] = []
     transfers: list[int] = []
     num_float_scatters, num_chunks = 0, 1
@@ -91,9 +91,6 @@ def read_traced_step(function: Any) -> TracedStep:
         elif _is_kernel(operation):
             kernels += [Kernel(operation.name, _num_bytes(operation), _num_flops(operation))] * repeats
             num_float_scatters += _is_float_scatter(operation)
-    num_arguments = len(function.inputs) - len(function.captured_inputs)
-    # Copies of int32 arguments are among the transfers, because such arguments lie in host memory.
-    transfers += [num_tensor_bytes(each) for each in function.inputs[:num_arguments] if each.dtype != tf.int32]
     return TracedStep(CompiledStep(tuple(kernels), num_float_scatters), num_chunks, tuple(transfers))
 
 

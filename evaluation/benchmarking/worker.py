@@ -12,11 +12,9 @@ from evaluation.cli import DONE, import_tensorflow, run_command
 def main() -> int:
     """Print the measurement that the one argument, a JSON object, describes; as JSON."""
     import_tensorflow()
-    from aprec_like.devices import prepare_devices
     from evaluation.benchmarking.measurements import measure_model, measure_model_at_size
     from evaluation.benchmarking.sizes import Size
 
-    prepare_devices()
     options = json.loads(sys.argv[1])
     recipe, name, num_steps = Path(options["recipe"]), options["model"], options["steps"]
     if "size" in options:

@@ -1,9 +1,14 @@
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from aprec_like import devices
+from evaluation import parity
+from evaluation.cli import import_tensorflow
 
 
 class Smi:
@@ -53,9 +58,30 @@ def test_a_driver_without_devices_is_none(monkeypatch, output):
     assert devices.query_nvidia() == []
 
 
-def test_products_are_exact_unless_the_user_asks_for_tf32(monkeypatch):
-    for value, expected in (("1", True), ("0", False)):
-        monkeypatch.setenv(devices.TENSOR_FLOAT_32, value)
-        tf.config.experimental.enable_tensor_float_32_execution(devices.uses_tensor_float_32())
-        assert tf.config.experimental.tensor_float_32_execution_enabled() == expected
-        assert devices.describe_devices()["tensor_float_32"] == expected
+@pytest.mark.parametrize(
+    ("value", "is_exact", "expected"), [("1", False, True), ("0", False, False), ("1", True, False)]
+)
+def test_products_are_exact_unless_the_user_asks_for_tf32(monkeypatch, value, is_exact, expected):
+    monkeypatch.setenv(devices.TENSOR_FLOAT_32, value)
+    devices.prepare_devices(is_exact)
+    assert tf.config.experimental.tensor_float_32_execution_enabled() == expected
+    assert devices.describe_devices()["tensor_float_32"] == (value == "1")
+
+
+def test_every_command_prepares_devices_and_parity_never_allows_tf32(monkeypatch):
+    monkeypatch.setenv(devices.TENSOR_FLOAT_32, "1")
+    for is_exact in (False, True):
+        import_tensorflow(is_exact)
+        assert is_op_determinism_enabled()
+        assert tf.config.experimental.tensor_float_32_execution_enabled() != is_exact
+    golden = sorted(str(path) for path in Path(__file__).parent.parent.glob("golden/*.npz"))[:1]
+    monkeypatch.setattr(sys, "argv", ["parity", *golden])
+    import_tensorflow()
+    assert parity.main() == 0 and not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+def test_the_environment_names_the_flags_of_xla(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    with devices.pretend_gpu():
+        found = devices.describe_devices()["xla"]
+    assert found == {"compiles_steps": True, "flags": "--xla_cpu_enable_fast_math=false"}

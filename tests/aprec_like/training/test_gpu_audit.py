@@ -1,5 +1,7 @@
 """Steps that XLA does not compile as a whole, as a GPU gets them: kernels, host memory, and the same update."""
 
+import itertools
+import re
 from dataclasses import replace
 
 import keras
@@ -11,24 +13,28 @@ from aprec_like.batches import make_batches
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.interactions import Interactions
-from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
+from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax
 from aprec_like.models import HSTU, BERT4Rec, SASRec
+from aprec_like.models.sasrec import ORIGINAL_FLAVOUR
 from aprec_like.negatives import Negatives
-from aprec_like.optimizers import Adam
+from aprec_like.optimizers import Adagrad, Adam
 from aprec_like.recipe import MFBPR
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Trained, Training, make_step
 from aprec_like.training.objective import make_objective
 from evaluation.benchmarking import gpu_kernels
-from evaluation.benchmarking.forecast import trace_step
+from evaluation.benchmarking.forecast import compiled_step, trace_step
 from evaluation.benchmarking.traced_step import read_traced_step
 
 MAX_HOST_BYTES = 1_000_000
+FLOAT_SCATTER = re.compile(r"= (?:b?f\d+)\[[^=]* scatter\(")
 SASREC = SASRec(max_length=200, embedding_dim=128, num_blocks=1, dropout_rate=0.1)
 BERT = BERT4Rec(
     max_length=200, embedding_dim=128, num_layers=1, num_heads=2, feed_forward_dim=128, is_padding_attended=False
 )  # fmt: skip
 SMALL = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
+SMALL_BERT = BERT4Rec(max_length=32, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+ORIGINAL = replace(SMALL, flavour=ORIGINAL_FLAVOUR)
 TRAINING = Training(batch_size=128)
 LAZY = replace(TRAINING, optimizer=Adam(lazy=True))
 MIXED = replace(TRAINING, mixed_precision=True)
@@ -91,7 +97,57 @@ def test_at_the_size_of_gowalla_a_gpu_has_every_kernel_and_no_large_array_crosse
     assert {operation.type for operation in operations} & gpu_kernels.WAITING == set()
     scatters = {operation.type for operation in operations if "Scatter" in operation.type}
     assert scatters <= {"ResourceScatterUpdate"}  # of equal values where indices repeat
-    assert max(read_traced_step(function).transfers) <= MAX_HOST_BYTES
+    arguments = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
+    crossing = [*read_traced_step(function).transfers, *map(gpu_kernels.num_tensor_bytes, arguments)]
+    assert max(crossing) <= MAX_HOST_BYTES
+
+
+LAWS = [
+    Negatives(shared_by, reject_positive, reject_history, by_popularity)
+    for shared_by, reject_positive, reject_history in (
+        ("position", False, False),
+        ("position", True, False),
+        ("position", False, True),
+        ("sequence", False, False),
+        ("sequence", False, True),
+        ("batch", False, False),
+    )
+    for by_popularity in (False, True)
+]
+LOSSES = (BCE(4), GBCE(4, 0.5), BPR(4), SampledSoftmax(4, is_corrected=False))
+OPTIMIZERS = (Adam(), Adam(lazy=True), Adagrad())
+
+
+def combinations(model):
+    """Every loss with every law of negatives; optimisers and precisions in turn."""
+    choices = itertools.cycle(itertools.product(OPTIMIZERS, (False, True)))
+    for loss, law in [(Softmax(), Negatives()), *itertools.product(LOSSES, LAWS)]:
+        optimizer, is_mixed = next(choices)
+        yield Trained(model, loss, replace(TRAINING, optimizer=optimizer, mixed_precision=is_mixed), law)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_items", [200, 40_000])
+@pytest.mark.parametrize("model", [SMALL, SMALL_BERT, ORIGINAL], ids=["SASRec", "BERT4Rec", "original SASRec"])
+def test_every_loss_law_optimiser_and_precision_has_kernels_and_sums_no_floats_in_any_order(model, num_items, split):
+    random, wrong = np.random.default_rng(1), []
+    items = random.integers(num_items, size=split.train.num_interactions).astype(np.int32)
+    data = replace(split.train, items=items, item_ids=np.arange(num_items))
+    for trained in combinations(model):
+        with pretend_gpu():
+            if trained.is_step_compiled(data):
+                step, batch = compiled_step(trained, data)
+                text = step.experimental_get_compiler_ir(*batch)(stage="hlo")
+                if FLOAT_SCATTER.search(text):
+                    wrong.append((trained, "a scatter of floats"))
+                continue
+            operations = list(gpu_kernels.walk_operations(trace_step(trained, data).graph))
+        types = {operation.type for operation in operations}
+        missing = {operation.type for operation in operations if gpu_kernels.host_arguments(operation) is None}
+        scatters = {name for name in types if "Scatter" in name} - {"ResourceScatterUpdate"}
+        if found := missing | (types & gpu_kernels.WAITING) | scatters:
+            wrong.append((trained, found))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", ["gBCE", "popular negatives", "negatives of the batch, lazy"])

@@ -21,6 +21,7 @@ from aprec_like.recipe import MFBPR
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import EarlyStopping, Trained, Training, make_step, train
 from aprec_like.training.objective import make_objective
+from aprec_like.training.step import _copy_to_gpu, make_steps
 
 SASREC = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
 BERT = BERT4Rec(
@@ -96,9 +97,32 @@ def test_a_batch_that_does_not_fit_takes_the_unpacked_layout_to_the_same_update(
             network, objective, optimizer, spec, batch, _ = made_step(trained, split, keras.optimizers.SGD(1.0))
             assert isinstance(batch, PackedBatch) and bool(batch.fits)
             step = make_step(network, objective, optimizer, 1, spec)
-            step(batch._replace(fits=tf.constant(fits)), tf.constant(0, tf.int64))
-            losses.append(float(step(batch._replace(fits=tf.constant(fits)), tf.constant(1, tf.int64))))
+            step(batch._replace(fits=tf.constant(int(fits))), tf.constant(0, tf.int64))
+            losses.append(float(step(batch._replace(fits=tf.constant(int(fits))), tf.constant(1, tf.int64))))
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_several_calls_of_several_steps_take_every_batch_once_and_in_order():
+    def step(batch, step_number):
+        return tf.cast(batch * step_number, tf.float32)
+
+    steps = make_steps(step, tf.data.Dataset.range(10, 100))
+    total = tf.constant(0.0)
+    for first, number in ((0, 3), (3, 1), (4, 2)):
+        total = steps(tf.constant(first, tf.int64), tf.constant(number, tf.int64), total)
+    assert float(total) == sum((10 + number) * number for number in range(6))
+
+
+def test_the_arrays_of_a_batch_are_copied_to_the_device_and_the_choice_of_its_layout_is_not(split, monkeypatch):
+    monkeypatch.setattr("aprec_like.training.step.batch_device", lambda: "/CPU:0")
+    with pretend_gpu():
+        *_, spec, batch, _ = made_step(CASES["SASRec, gBCE"], split, None)
+    assert {part.dtype for part in tf.nest.flatten((batch.packed, batch.unpacked))} == {tf.int64}
+    copy = tf.function(_copy_to_gpu, input_signature=[spec]).get_concrete_function()
+    operations = [operation for operation in copy.graph.get_operations() if operation.type == "Identity"]
+    copied = [operation for operation in operations if "CPU:0" in operation.device]
+    assert len(copied) == len(tf.nest.flatten(batch)) - 1
+    assert {operation.inputs[0].dtype for operation in copied} == {tf.int64} and batch.fits.dtype == tf.int32
 
 
 SCATTER = re.compile(r"= (\w+)\[[^=]* scatter\(")
