@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -106,13 +106,15 @@ Layout = int | PackedRows
 """Number of length buckets, STATIC, or packed rows."""
 
 AnyBatch = Batch | PackedBatch
+B = TypeVar("B", bound=AnyBatch)
 
 
-def cast_batch(batch: AnyBatch, dtype: tf.DType) -> AnyBatch:
+def cast_batch(batch: B, dtype: tf.DType) -> B:
     """Return a batch with all its arrays of integers in one dtype."""
     if isinstance(batch, PackedBatch):
         return batch._replace(packed=cast_batch(batch.packed, dtype), unpacked=cast_batch(batch.unpacked, dtype))
-    return tf.nest.map_structure(lambda integers: tf.cast(integers, dtype), batch)
+    cast: B = tf.nest.map_structure(lambda integers: tf.cast(integers, dtype), batch)
+    return cast
 
 
 def cheapest_num_buckets(lengths: Array, batch_size: int) -> int:
