@@ -83,3 +83,8 @@ class CosineDecay(Schedule):
             return decay(self.learning_rate, self.num_steps, alpha=self.final_share)
         num_steps, share = self.num_steps - warmup_steps, self.final_share
         return decay(0.0, num_steps, alpha=share, warmup_target=self.learning_rate, warmup_steps=warmup_steps)
+
+
+def learning_rate_at(setting: float | Schedule, step: int) -> float:
+    """Return the learning rate of a step, counted from 0; a number is the rate of all steps."""
+    return float(setting.build()(step)) if isinstance(setting, Schedule) else setting

@@ -17,6 +17,7 @@ from aprec_like.errors import first_line
 from aprec_like.files import StorageError
 from aprec_like.ranking import Rankings
 from aprec_like.recipe import Trained
+from aprec_like.schedules import learning_rate_at
 from aprec_like.training import TrainingControl
 from aprec_like.training.state import EpochRecord, Progress
 
@@ -75,7 +76,9 @@ class TensorBoardLog:
         self._write(tf.compat.v1.Event(wall_time=time.time(), file_version=FILE_VERSION), *kept)
 
     def on_step(self, progress: Progress) -> None:
-        """Remember the pace of the current epoch."""
+        """Remember the pace and the learning rate of the current epoch."""
+        num_steps = (progress.epoch - 1) * progress.steps_per_epoch + progress.step
+        self._values["learning rate"] = learning_rate_at(self.trained.training.optimizer.learning_rate, num_steps - 1)
         seconds, step = self._started
         if progress.seconds > seconds and progress.step > step:
             self._values["speed/steps per second"] = (progress.step - step) / (progress.seconds - seconds)
@@ -92,7 +95,6 @@ class TensorBoardLog:
     def on_epoch(self, record: EpochRecord) -> None:
         """Write the values of an epoch."""
         self._values["loss"] = record.loss
-        self._values["learning rate"] = self.trained.training.optimizer.learning_rate
         if record.validation is not None and self.trained.training.early_stopping:
             self._values[f"validation/{self.trained.training.early_stopping.metric}"] = record.validation
         self._write(make_event(record.epoch, self._values))

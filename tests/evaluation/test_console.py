@@ -36,8 +36,8 @@ def test_every_command_has_a_line_and_its_own_help(monkeypatch, capsys):
 
 
 def test_an_unknown_command_is_one_line_and_exit_code_2(monkeypatch, capsys):
-    code, out, err = call(monkeypatch, capsys, "trian")
-    assert (code, out, err.count("\n")) == (2, "", 1) and "there is no command 'trian'" in err
+    code, out, err = call(monkeypatch, capsys, "trane")
+    assert (code, out, err.count("\n")) == (2, "", 1) and "there is no command 'trane'" in err
 
 
 def test_a_recipe_is_a_file_or_the_name_of_a_shipped_one(tmp_path, monkeypatch):
