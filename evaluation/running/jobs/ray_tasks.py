@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import subprocess
 import threading
 import time
@@ -23,6 +24,7 @@ from evaluation.running.worker import worker_environment
 MAX_RETRIES = 5
 """How often Ray starts a task again whose node or process has died; the worker resumes from its checkpoint."""
 SECONDS_BETWEEN_CALLS = 0.5
+SECONDS_TO_CONNECT = 10.0
 SECONDS_TO_CHECK_NODES = 60.0
 SECONDS_TO_WAIT_FOR_LOCK = 120.0
 """How long a task waits for the end of an earlier one on the same model, whose driver or node was lost."""
@@ -122,6 +124,7 @@ def connect(address: str) -> Any:
         import ray
     except ImportError:
         raise InputError('--ray needs Ray: pip install "aprec_like[cluster]"') from None
+    _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -131,6 +134,19 @@ def connect(address: str) -> Any:
         ) from None
     raise_when_terminated()  # Ray has its own handler of SIGTERM
     return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Raise `InputError` if nothing listens at HOST:PORT, for which Ray would wait for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        return  # "auto", or an address that Ray itself has to understand
+    try:
+        socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster at {address!r} ({error}); `ray start --head` starts one on this machine"
+        ) from None
 
 
 def check_nodes(ray: Any, folder: Path) -> None:

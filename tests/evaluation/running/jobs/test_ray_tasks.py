@@ -16,6 +16,12 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch):
         connect("auto")
 
 
+def test_an_address_where_nothing_listens_is_refused_at_once():
+    pytest.importorskip("ray")
+    with pytest.raises(InputError, match="no Ray cluster at '127.0.0.1:1'"):
+        connect("127.0.0.1:1")
+
+
 def test_a_task_returns_the_code_and_lines_of_its_process(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     job = small_job(tmp_path, "a", code=1)
