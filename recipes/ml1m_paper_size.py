@@ -9,8 +9,8 @@ As in the paper, Popularity and MF-BPR also learn the 512 validation targets (`f
 Run:       python -m evaluation.run recipes/ml1m_paper_size.py
 Expected:  NDCG@10 gSASRec 0.168, SASRec-Softmax 0.161, SASRec 0.130, MF-BPR 0.038, Popularity 0.018 (seed 1,
            results/ml1m_paper_size); the paper 0.176, 0.169, 0.131, 0.037, 0.017
-Duration:  a seed of SASRec-Softmax 46 minutes (48 epochs), SASRec 35 (72), gSASRec 44 (71), on two CPU cores under several
-           times their load; seeds 2 and 3 were not trained yet
+Duration:  a seed of SASRec-Softmax 46 minutes (48 epochs), SASRec 35 (72), gSASRec 44 (71), on two CPU cores under
+           several times their load; seeds 2 and 3 were not trained yet
 """
 
 from dataclasses import replace

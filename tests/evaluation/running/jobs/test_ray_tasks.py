@@ -18,7 +18,7 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch):
 
 def test_an_address_where_nothing_listens_is_refused_at_once():
     pytest.importorskip("ray")
-    with pytest.raises(InputError, match="no Ray cluster at '127.0.0.1:1'"):
+    with pytest.raises(InputError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
         connect("127.0.0.1:1")
 
 
