@@ -55,7 +55,7 @@ def make_objective(loss: SampledLoss | FullLoss, negatives: Negatives, train: In
 
 def _fill_targets(batch: Batch) -> Batch:
     """Return the batch with some item in the place of missing targets."""
-    return batch._replace(targets=tf.where(batch.targets == PADDING, 0, batch.targets))
+    return batch._replace(targets=tf.where(batch.targets == PADDING, tf.zeros_like(batch.targets), batch.targets))
 
 
 def _over_catalogue(loss: FullLoss, seen_items: SeenItems | None) -> LossSum:
