@@ -208,7 +208,7 @@ def test_memory_is_bounded_by_the_budget_and_results_do_not_depend_on_it(tmp_pat
 
 
 def test_a_load_that_was_killed_or_interrupted_leaves_nothing_and_the_next_is_right(tmp_path):
-    write_log(tmp_path / "parts", num_rows=400_000)
+    write_log(tmp_path / "parts", num_rows=1_600_000)
     cache = tmp_path / "cache4GiB"
     for how in (signal.SIGINT, signal.SIGKILL):
         child = subprocess.Popen(
@@ -217,7 +217,6 @@ def test_a_load_that_was_killed_or_interrupted_leaves_nothing_and_the_next_is_ri
         )  # fmt: skip
         while not list(cache.rglob("scratch/aprec_like-*/lock")) and child.poll() is None:
             time.sleep(0.01)
-        time.sleep(0.3)
         child.send_signal(how)
         out, _ = child.communicate()
         assert child.returncode != 0 and out == b""

@@ -167,7 +167,9 @@ def test_a_swap_of_equal_items_is_no_difference_and_a_swap_of_others_is(made):
     scorer = PopularityScorer(np.array([5, 5, 3, 1]))
     catalogue = pd.DataFrame({"item": list("abcd")})
     history = Histories(np.array([3], np.int32), np.array([0, 1]))
-    source = exported.ExportSource(made[1], "model", 1, scorer, catalogue, None, 3, True, history)
+    source = exported.ExportSource(
+        made[1], "model", 1, scorer, catalogue, probability=None, exclude_seen=True, k=3, histories=history
+    )
     progress = exported.Progress(disable=True)
     for items, is_same in (([0, 1, 2], True), ([1, 0, 2], True), ([0, 2, 1], False), ([0, 0, 2], False)):
         scores = np.array([5.0, 5.0, 3.0])
