@@ -174,15 +174,16 @@ def test_killed_and_interrupted_runs_resume_to_the_same_bytes(expected, tmp_path
 
 
 def test_jobs_that_run_at_once_are_killed_and_resume_to_the_same_bytes(expected, tmp_path):
-    run, options = Run(tmp_path), ("--only", "MF-BPR", "gSASRec", "--jobs", "2")
+    run, names = Run(tmp_path), ("SASRec", "gSASRec")
+    options = ("--only", *names, "--jobs", "2")
     process = run.start(*options)
-    wait_until(process, lambda: all("epoch 2" in run.log(name) for name in ("MF-BPR", "gSASRec")))
+    wait_until(process, lambda: any("epoch 2" in run.log(name) for name in names))
     kill(process)
     said = run.finish(*options)
     assert "gSASRec: finished" in said and "Traceback" not in said
-    for name in ("MF-BPR", "gSASRec"):
+    assert any("resumes from epoch" in run.log(name) for name in names)
+    for name in names:
         assert run.results(name) == expected.results(name), name
-        assert "resumes from epoch" in run.log(name) or "is already trained" in run.log(name)
         assert not (run.model(name) / "progress.txt").exists()
     assert "gSASRec" in (run.folder / "faults/table.md").read_text()
 
