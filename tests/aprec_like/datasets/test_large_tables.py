@@ -214,6 +214,7 @@ def test_a_load_that_was_killed_or_interrupted_leaves_nothing_and_the_next_is_ri
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(tmp_path)],
             env=os.environ | {"XDG_CACHE_HOME": str(cache)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run in the background
         )  # fmt: skip
         while not list(cache.rglob("scratch/aprec_like-*/lock")) and child.poll() is None:
             time.sleep(0.01)
