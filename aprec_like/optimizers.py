@@ -183,7 +183,7 @@ def _sum_by_row(gradient: tf.IndexedSlices) -> tuple[Tensor, Tensor]:
         rows, row_index = tf.unique(gradient.indices)
         return rows, tf.math.unsorted_segment_sum(gradient.values, row_index, tf.size(rows))
     rows, order, row_index = _sorted_rows(gradient.indices)
-    sums = tf.math.unsorted_segment_sum(tf.gather(gradient.values, order), row_index, gradient.indices.shape[0])
+    sums = tf.math.unsorted_segment_sum(tf.gather(gradient.values, order), row_index, tf.size(gradient.indices))
     return rows, tf.gather(sums, row_index)
 
 
