@@ -94,16 +94,22 @@ class FusedAdam(keras.optimizers.Adam):
         super().build(variables)
 
     @override
+    def apply(self, grads: list[Any], trainable_variables: list[Any] | None = None) -> Any:
+        """Update all variables; the powers of the decay rates are computed once for all of them."""
+        step = tf.cast(self.iterations + 1, tf.float32)
+        self._beta_1_power, self._beta_2_power = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+        return super().apply(grads, trainable_variables)
+
+    @override
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
         """Update one variable; a sparse gradient is 0 in all other rows, which still move by their moments."""
         mean, mean_square = self._moments(variable)
-        step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=mean.handle,
             v=mean_square.handle,
-            beta1_power=tf.pow(tf.constant(self.beta_1, variable.dtype), step),
-            beta2_power=tf.pow(tf.constant(self.beta_2, variable.dtype), step),
+            beta1_power=tf.cast(self._beta_1_power, variable.dtype),
+            beta2_power=tf.cast(self._beta_2_power, variable.dtype),
             lr=tf.cast(learning_rate, variable.dtype),
             beta1=self.beta_1,
             beta2=self.beta_2,

@@ -63,6 +63,7 @@ def _chunk_loss(
     is_positive = candidates[:, :1] == tf.range(num_rows, dtype=candidates.dtype)
     positive_logits = tf.reduce_sum(tf.where(is_positive, logits, 0.0), axis=1)
     cells = tf.range(num_targets, dtype=candidates.dtype)[:, None] * num_rows + candidates[:, 1:]
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(cells), cells, num_targets * num_rows)
-    counts = tf.cast(tf.reshape(counts, [num_targets, num_rows]), logits.dtype)
+    # TensorFlow sums int32 on a GPU but not int64, and reshapes int32 on the host.
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(cells, tf.int32), cells, num_targets * num_rows)
+    counts = tf.reshape(tf.cast(counts, logits.dtype), [num_targets, num_rows])
     return tf.reduce_sum(weights * loss(positive_logits, logits, num_items, counts))

@@ -55,7 +55,7 @@ class Training:
         with_replacement: sample the users of every batch with replacement, as the original SASRec does.
         learns_validation_targets: train on everything but the test targets, for models that need no validation. In a
             recipe it counts with `fit_on="mixed"` only: otherwise all models learn from the same interactions.
-        jit_compile: compile the step with XLA.
+        jit_compile: compile the step with XLA on CPUs. A GPU compiles it wherever that needs no scatter of floats.
         mixed_precision: compute states in bfloat16; weights, logits, losses and moments stay in float32. For GPUs.
     """
 
@@ -80,8 +80,11 @@ class Training:
 
     @property
     def batch_settings(self) -> BatchSettings:
-        """How batches are made: XLA needs static shapes, otherwise batches are cut into buckets of similar length."""
-        layout = STATIC if self.jit_compile else None
+        """How batches are made: XLA needs static shapes, otherwise batches are cut into buckets of similar length.
+
+        On a GPU all shapes are static.
+        """
+        layout = STATIC if self.jit_compile and not has_gpu() else None
         return BatchSettings(self.batch_size, self.max_steps_per_epoch, self.with_replacement, layout)
 
 
@@ -130,8 +133,8 @@ class Trained:
         return settings
 
     def is_step_compiled(self, data: Interactions) -> bool:
-        """Return whether XLA compiles the whole step: if asked to, and on a GPU if no table needs a scatter."""
-        if self.training.jit_compile or not has_gpu():
+        """Return whether XLA compiles the whole step: on a CPU if asked to, on a GPU if no table needs a scatter."""
+        if not has_gpu():
             return self.training.jit_compile
         is_lazy = isinstance(self.training.optimizer, Adam) and self.training.optimizer.lazy
         return is_small_table(max(data.num_items, data.num_users)) and not is_lazy

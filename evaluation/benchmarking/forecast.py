@@ -80,20 +80,18 @@ def forecast(model: Trained, split: Split) -> Json:
     }
 
 
-def compiled_step(model: Trained, data: Interactions) -> tuple[Any, tuple[Batch, Tensor]]:
+def compiled_step(model: Trained, data: Interactions, is_packed: bool = True) -> tuple[Any, tuple[Batch, Tensor]]:
     """Return the step of one layout of batches, compiled as a whole, and arguments to call it with."""
     batches = _batches(model, data)
-    network, spec, batch = build_seeded_network(model, data), batches.element_spec, next(iter(batches))
-    if isinstance(spec, PackedBatch):
-        spec, batch = spec.packed, batch.packed
+    network, batch = build_seeded_network(model, data), next(iter(batches))
+    spec, batch = (_choose_layout(each, is_packed) for each in (batches.element_spec, batch))
     objective, optimizer = make_objective(model.loss, model.negatives, data), model.training.optimizer.build()
     return make_step(network, objective, optimizer, 1, spec, jit_compile=True), (batch, tf.constant(0, tf.int64))
 
 
-def trace_step(model: Trained, data: Interactions) -> Any:
+def trace_step(model: Trained, data: Interactions, is_packed: bool = True) -> Any:
     """Trace the step of one layout of batches that is not compiled as a whole: a concrete function without weights."""
-    spec = _batches(model, data).element_spec
-    spec = spec.packed if isinstance(spec, PackedBatch) else spec
+    spec = _choose_layout(_batches(model, data).element_spec, is_packed)
     objective = make_objective(model.loss, model.negatives, data)
     with without_weights():
         network, optimizer = build_seeded_network(model, data), model.training.optimizer.build()
@@ -117,11 +115,16 @@ def _batches(model: Trained, data: Interactions) -> tf.data.Dataset:
     return make_batches(data, model.model.examples(), model.batch_settings, seed=1)
 
 
-def _layout(batch: Batch | PackedBatch) -> Batch:
-    """Return the layout that a batch takes."""
+def _choose_layout(batch: Batch | PackedBatch, is_packed: bool) -> Batch:
+    """Return one layout of a batch, or of its shapes, if it has two."""
     if not isinstance(batch, PackedBatch):
         return batch
-    return batch.packed if bool(batch.fits) else batch.unpacked
+    return batch.packed if is_packed else batch.unpacked
+
+
+def _layout(batch: Batch | PackedBatch) -> Batch:
+    """Return the layout that a batch takes."""
+    return _choose_layout(batch, isinstance(batch, PackedBatch) and bool(batch.fits))
 
 
 def _num_positions(batch: Batch | PackedBatch) -> int:

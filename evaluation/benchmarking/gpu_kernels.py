@@ -18,8 +18,23 @@ from aprec_like.types import Tensor
 DEVICES = ("GPU", "DEFAULT")
 """Kernels of a GPU, and those of any device."""
 
+XLA_DEVICES = ("XLA_GPU_JIT",)
+"""What XLA's compiler for GPUs can translate."""
+
+PASSED_ON = frozenset({"Placeholder"})
+"""Operations that stand for the arguments of a function."""
+
 WAITING = frozenset({"Where", "Unique", "UniqueV2", "UniqueWithCounts", "SparseTensorToCSRSparseMatrix"})
 """Operations whose output has a size that the host waits for."""
+
+RAISING = frozenset({
+    "AdjustContrast", "AdjustContrastv2", "Bincount", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
+    "DenseBincount", "Dilation2DBackpropFilter", "Dilation2DBackpropInput", "FakeQuantWithMinMaxVarsGradient",
+    "FakeQuantWithMinMaxVarsPerChannelGradient", "MaxPoolGradWithArgmax", "ResizeNearestNeighborGrad",
+    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseMatMul", "Svd",
+    "Timestamp",
+})  # fmt: skip
+"""Operations that raise on a GPU when operations have to be deterministic, by the messages in TensorFlow 2.21."""
 
 COMPILED = "_XlaMustCompile"
 
@@ -34,25 +49,32 @@ def called_functions(operation: tf.Operation) -> list[str]:
     return [value.func.name for value in operation.node_def.attr.values() if value.func.name]
 
 
-def walk_operations(graph: tf.Graph) -> Iterator[tf.Operation]:
-    """All operations of a graph and of the functions, branches and loops in it; not those that XLA compiles."""
+def walk_operations(graph: tf.Graph, enters_compiled: bool = False) -> Iterator[tf.Operation]:
+    """All operations of a graph and of the functions, branches and loops in it; those inside XLA only if asked."""
     waiting, known = [graph], set()
     while waiting:
         graph = waiting.pop()
         for operation in graph.get_operations():
             yield operation
-            for name in [] if is_compiled(operation) else called_functions(operation):
+            for name in called_functions(operation) if enters_compiled or not is_compiled(operation) else []:
                 if name not in known:
                     known.add(name)
                     waiting.append(graph._get_function(name).graph)
 
 
+def walk_compiled_operations(graph: tf.Graph) -> Iterator[tf.Operation]:
+    """All operations of the functions of a graph that XLA compiles."""
+    for call in filter(is_compiled, walk_operations(graph)):
+        for name in called_functions(call):
+            yield from walk_operations(call.graph._get_function(name).graph, enters_compiled=True)
+
+
 @functools.cache
-def _registered(operation_type: str) -> list[tuple[dict[str, set[int]], set[str]]]:
-    """For every kernel that a GPU may run the types that it takes and the arguments that it has in host memory."""
+def _registered(operation_type: str, devices: tuple[str, ...]) -> list[tuple[dict[str, set[int]], set[str]]]:
+    """For every kernel of the devices the types that it takes and the arguments that it has in host memory."""
     found = [
         each
-        for device in DEVICES
+        for device in devices
         for each in kernels.get_registered_kernels_for_op(operation_type).kernel
         if each.device_type == device
     ]
@@ -71,9 +93,21 @@ def _registered(operation_type: str) -> list[tuple[dict[str, set[int]], set[str]
 
 def host_arguments(operation: tf.Operation) -> set[str] | None:
     """Return the arguments that a GPU's kernel of an operation has in host memory; `None` if there is no kernel."""
+    return _find_kernel(operation, DEVICES)
+
+
+def has_compiled_kernel(operation: tf.Operation) -> bool:
+    """Return whether XLA compiles an operation for GPUs. TensorFlow knows it once XLA has compiled anything."""
+    return operation.type in PASSED_ON or _find_kernel(operation, XLA_DEVICES) is not None
+
+
+def _find_kernel(operation: tf.Operation, devices: tuple[str, ...]) -> set[str] | None:
+    """Return the arguments in host memory of the first kernel that takes an operation's types; `None` without one."""
     attributes = operation.node_def.attr
-    for types, names in _registered(operation.type):
-        if all(attributes[name].type in allowed for name, allowed in types.items()):
+    for types, names in _registered(operation.type, devices):
+        if all(
+            set(attributes[name].list.type or [attributes[name].type]) <= allowed for name, allowed in types.items()
+        ):
             return names
     return None
 

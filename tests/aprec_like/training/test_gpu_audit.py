@@ -1,30 +1,32 @@
-"""Steps that XLA does not compile as a whole, as a GPU gets them: kernels, host memory, and the same update."""
+"""Steps as a GPU gets them, looked up operation by operation: kernels, host memory, order of sums, and the update."""
 
-import itertools
+import inspect
 import re
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from aprec_like import losses, models, negatives, optimizers, schedules
 from aprec_like.batches import make_batches
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.interactions import Interactions
-from aprec_like.losses import BCE, BPR, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import HSTU, BERT4Rec, SASRec
-from aprec_like.models.sasrec import ORIGINAL_FLAVOUR
+from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
+from aprec_like.models import HSTU, BERT4Rec, LiGR, RelativePositionBias, SASRec
 from aprec_like.negatives import Negatives
-from aprec_like.optimizers import Adagrad, Adam
+from aprec_like.optimizers import Adam
 from aprec_like.recipe import MFBPR
+from aprec_like.schedules import WarmUp
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Trained, Training, make_step
 from aprec_like.training.objective import make_objective
 from evaluation.benchmarking import gpu_kernels
 from evaluation.benchmarking.forecast import compiled_step, trace_step
 from evaluation.benchmarking.traced_step import read_traced_step
+from tests.aprec_like.training.gpu_cases import ALL_SETTINGS, MODELS, chosen_cases
 
 MAX_HOST_BYTES = 1_000_000
 FLOAT_SCATTER = re.compile(r"= (?:b?f\d+)\[[^=]* scatter\(")
@@ -33,16 +35,21 @@ BERT = BERT4Rec(
     max_length=200, embedding_dim=128, num_layers=1, num_heads=2, feed_forward_dim=128, is_padding_attended=False
 )  # fmt: skip
 SMALL = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
-SMALL_BERT = BERT4Rec(max_length=32, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
-ORIGINAL = replace(SMALL, flavour=ORIGINAL_FLAVOUR)
 TRAINING = Training(batch_size=128)
 LAZY = replace(TRAINING, optimizer=Adam(lazy=True))
 MIXED = replace(TRAINING, mixed_precision=True)
+DECAYED = replace(TRAINING, optimizer=Adam(WarmUp(1e-3, num_steps=100), weight_decay=0.01, clip_norm=1.0))
 CASES = {
     "gBCE": Trained(SASREC, GBCE(128, 0.75), TRAINING, prior_start=True),
     "one negative": Trained(SASREC, BCE(1), TRAINING),
     "softmax": Trained(SASREC, Softmax(), TRAINING),
     "softmax over unseen items": Trained(SASREC, Softmax(excludes_history=True, label_smoothing=0.1), TRAINING),
+    "LiGR, distinct negatives, weight decay, clipping, schedule": Trained(
+        replace(SASREC, block=LiGR(position_bias=RelativePositionBias())),
+        SampledSoftmax(128),
+        DECAYED,
+        Negatives("batch", without_replacement=True),
+    ),
     "HSTU, bfloat16": Trained(replace(SASREC, block=HSTU()), SampledSoftmax(128), MIXED),
     "sampled softmax, bfloat16": Trained(SASREC, SampledSoftmax(128), MIXED),
     "unseen negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(reject_history=True)),
@@ -81,73 +88,88 @@ def traced_step(trained, split):
     return network, batches, make_step(network, objective, optimizer, 1, batches.element_spec)
 
 
+def find_faults(trained, data, is_packed=True):
+    """What a GPU lacks, serialises, waits for or has on the host in one step; operations by their types."""
+    with pretend_gpu():
+        if trained.is_step_compiled(data):
+            step, batch = compiled_step(trained, data, is_packed)
+            function, crossing = step.get_concrete_function(), ()
+            num_scatters = len(FLOAT_SCATTER.findall(step.experimental_get_compiler_ir(*batch)(stage="hlo")))
+            outside, inside = [], list(gpu_kernels.walk_operations(function.graph, enters_compiled=True))
+        else:
+            function = trace_step(trained, data, is_packed)
+            read, _, crossing = read_traced_step(function)
+            num_scatters = read.num_float_scatters
+            outside = list(gpu_kernels.walk_operations(function.graph))
+            inside = list(gpu_kernels.walk_compiled_operations(function.graph))
+    arguments = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
+    crossing = [*crossing, *map(gpu_kernels.num_tensor_bytes, arguments)]
+    types = {operation.type for operation in outside}
+    scatters = {name for name in types if "Scatter" in name} - {"ResourceScatterUpdate"}  # of equal values, if repeated
+    found = {
+        "no kernel": {each.type for each in outside if gpu_kernels.host_arguments(each) is None},
+        "not compiled by XLA": {each.type for each in inside if not gpu_kernels.has_compiled_kernel(each)},
+        "raises": types & gpu_kernels.RAISING,
+        "waits": types & gpu_kernels.WAITING,
+        "sums in any order": scatters | ({"XLA"} if num_scatters else set()),
+        "on the host": {each.type for each in outside if gpu_kernels.max_host_bytes(each) > MAX_HOST_BYTES},
+        "copied, bytes": {num_bytes for num_bytes in crossing if num_bytes > MAX_HOST_BYTES},
+    }
+    return {fault: where for fault, where in found.items() if where}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_at_the_size_of_gowalla_a_gpu_has_every_kernel_and_no_large_array_crosses_to_the_host(name, gowalla):
     with pretend_gpu():
         assert not CASES[name].is_step_compiled(gowalla)
-        function = trace_step(CASES[name], gowalla)
-    operations = list(gpu_kernels.walk_operations(function.graph))
-    assert {operation.type for operation in operations if gpu_kernels.host_arguments(operation) is None} == set()
-    large = {
-        operation.name: operation.type
-        for operation in operations
-        if gpu_kernels.max_host_bytes(operation) > MAX_HOST_BYTES
-    }
-    assert large == {}
-    assert {operation.type for operation in operations} & gpu_kernels.WAITING == set()
-    scatters = {operation.type for operation in operations if "Scatter" in operation.type}
-    assert scatters <= {"ResourceScatterUpdate"}  # of equal values where indices repeat
-    arguments = function.inputs[: len(function.inputs) - len(function.captured_inputs)]
-    crossing = [*read_traced_step(function).transfers, *map(gpu_kernels.num_tensor_bytes, arguments)]
-    assert max(crossing) <= MAX_HOST_BYTES
+    assert find_faults(CASES[name], gowalla) == {}
 
 
-LAWS = [
-    Negatives(shared_by, reject_positive, reject_history, by_popularity)
-    for shared_by, reject_positive, reject_history in (
-        ("position", False, False),
-        ("position", True, False),
-        ("position", False, True),
-        ("sequence", False, False),
-        ("sequence", False, True),
-        ("batch", False, False),
-    )
-    for by_popularity in (False, True)
-]
-LOSSES = (BCE(4), GBCE(4, 0.5), BPR(4), SampledSoftmax(4, is_corrected=False))
-OPTIMIZERS = (Adam(), Adam(lazy=True), Adagrad())
+def with_items(data, num_items):
+    """The same users with random items of a catalogue of another size."""
+    items = np.random.default_rng(1).integers(num_items, size=data.num_interactions).astype(np.int32)
+    return replace(data, items=items, item_ids=np.arange(num_items))
 
 
-def combinations(model):
-    """Every loss with every law of negatives; optimisers and precisions in turn."""
-    choices = itertools.cycle(itertools.product(OPTIMIZERS, (False, True)))
-    for loss, law in [(Softmax(), Negatives()), *itertools.product(LOSSES, LAWS)]:
-        optimizer, is_mixed = next(choices)
-        yield Trained(model, loss, replace(TRAINING, optimizer=optimizer, mixed_precision=is_mixed), law)
+@pytest.mark.parametrize("law", [Negatives(), Negatives("batch")], ids=["per position", "of the batch"])
+def test_lazy_adam_of_a_small_catalogue_runs_on_a_gpu(law, split):
+    assert find_faults(Trained(SMALL, GBCE(4), LAZY, law), with_items(split.train, 200)) == {}
+
+
+def test_a_compiled_step_runs_on_a_gpu(split):
+    trained = Trained(MODELS["LiGR with positions"], Softmax(excludes_history=True), DECAYED)
+    assert find_faults(trained, with_items(split.train, 200)) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_items", [200, 40_000])
-@pytest.mark.parametrize("model", [SMALL, SMALL_BERT, ORIGINAL], ids=["SASRec", "BERT4Rec", "original SASRec"])
-def test_every_loss_law_optimiser_and_precision_has_kernels_and_sums_no_floats_in_any_order(model, num_items, split):
-    random, wrong = np.random.default_rng(1), []
-    items = random.integers(num_items, size=split.train.num_interactions).astype(np.int32)
-    data = replace(split.train, items=items, item_ids=np.arange(num_items))
-    for trained in combinations(model):
-        with pretend_gpu():
-            if trained.is_step_compiled(data):
-                step, batch = compiled_step(trained, data)
-                text = step.experimental_get_compiler_ir(*batch)(stage="hlo")
-                if FLOAT_SCATTER.search(text):
-                    wrong.append((trained, "a scatter of floats"))
-                continue
-            operations = list(gpu_kernels.walk_operations(trace_step(trained, data).graph))
-        types = {operation.type for operation in operations}
-        missing = {operation.type for operation in operations if gpu_kernels.host_arguments(operation) is None}
-        scatters = {name for name in types if "Scatter" in name} - {"ResourceScatterUpdate"}
-        if found := missing | (types & gpu_kernels.WAITING) | scatters:
-            wrong.append((trained, found))
-    assert wrong == []
+@pytest.mark.parametrize("name", MODELS)
+def test_a_gpu_runs_every_pair_of_parts_that_a_recipe_can_declare(name, split):
+    cases = [case for case in chosen_cases() if case.name == name]
+    found = {case: find_faults(case.trained, with_items(split.train, case.num_items), case.is_packed) for case in cases}
+    assert {case: faults for case, faults in found.items() if faults} == {}
+
+
+def exported_settings():
+    """The settings of networks and their training that recipes can import; not their base classes."""
+    found = {
+        value
+        for module in (losses, models, negatives, optimizers, schedules)
+        for value in vars(module).values()
+        if inspect.isclass(value) and is_dataclass(value) and not issubclass(value, models.CountingModel)
+    }
+    return {each for each in found if not any(other is not each and issubclass(other, each) for other in found)}
+
+
+def test_the_audit_has_every_part_that_a_recipe_can_declare():
+    assert exported_settings() - {type(settings) for settings in ALL_SETTINGS} == set()
+
+
+@pytest.mark.parametrize("kind", sorted(exported_settings(), key=lambda kind: kind.__name__))
+def test_the_audit_has_every_switch_of_a_part_in_both_positions(kind):
+    instances = [settings for settings in ALL_SETTINGS if type(settings) is kind]
+    switches = [field.name for field in fields(kind) if field.type == "bool" or "None" in str(field.type)]
+    for name in switches:
+        assert len({getattr(settings, name) for settings in instances}) > 1, name
 
 
 @pytest.mark.parametrize("name", ["gBCE", "popular negatives", "negatives of the batch, lazy"])
