@@ -38,6 +38,15 @@ def test_fused_adam_updates_as_keras_does():
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0.01 * 1e-5 * len(gradients))
 
 
+def test_adam_computes_the_powers_of_its_decay_rates_once_for_all_variables():
+    variables = [keras.Variable(np.zeros(size, np.float32)) for size in (2, 3, 4)]
+    optimizer = Adam().build()
+    optimizer.build(variables)
+    step = tf.function(lambda: optimizer.apply([tf.ones_like(variable) for variable in variables], variables))
+    types = [operation.type for operation in step.get_concrete_function().graph.get_operations()]
+    assert types.count("ResourceApplyAdam") == 3 and types.count("Pow") == 2
+
+
 def test_adagrad_adds_no_epsilon_to_a_small_accumulator():
     """As in MF-BPR with a large batch: an epsilon would slow the first steps."""
     start, gradient, accumulator = np.zeros(2, np.float32), np.array([1e-4, -2e-4], np.float32), 1e-8
