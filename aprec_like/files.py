@@ -66,7 +66,7 @@ def part_file(path: Path) -> Iterator[Path]:
 def move_into_place(part: Path, path: Path) -> None:
     """Rename a part file to `path`; after a crash of the machine `path` is the old or the new file."""
     part.chmod(0o644)
-    with part.open("rb") as file:
+    with part.open("r+b") as file:  # Windows flushes only what is open for writing
         os.fsync(file.fileno())
     part.replace(path)
     with contextlib.suppress(OSError):  # some file systems cannot flush a folder; the file itself is flushed

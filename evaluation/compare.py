@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   compare results/ml1m results/steam --side-by-side             two datasets in one table
   compare results/a --import theirs.run                         another tool's ranking in the same tested table
   compare results/a --explain gSASRec SASRec                    among which users one beats the other
+  compare results/a --cost --format csv                         what each training cost: minutes, CPU, GPU, energy
 """
 
 
@@ -95,6 +96,9 @@ def parse_arguments() -> argparse.Namespace:
         help="architectures by losses, and learning rates where crossed: what each step brings",
     )
     parser.add_argument("--beyond-accuracy", action="store_true", help="coverage, and popularity of what is shown")
+    parser.add_argument(
+        "--cost", action="store_true", help="time, processor and GPU time, energy and memory of each model's training"
+    )
     parser.add_argument(
         "--time-to",
         type=float,

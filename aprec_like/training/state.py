@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from aprec_like.training.cost import NO_COST, NOT_MEASURED, Cost
+
 
 @dataclass(frozen=True)
 class EpochRecord:
@@ -35,6 +37,7 @@ class TrainingState:
         step: number of completed steps of the current epoch.
         loss_total: sum of the losses of these steps; a float32 number, which JSON stores exactly.
         seconds: seconds of training so far, over all restarts.
+        cost: cost of training so far, over all restarts; saved states of earlier versions do not know it.
         history: the completed epochs.
         best_weights: name of the file with the weights of the best epoch, if any.
         stopped_by: what ended training; `None` before its end.
@@ -44,6 +47,7 @@ class TrainingState:
     step: int = 0
     loss_total: float = 0.0
     seconds: float = 0.0
+    cost: Cost = NO_COST
     history: list[EpochRecord] = field(default_factory=list)
     best_weights: str | None = None
     stopped_by: str | None = None
@@ -51,7 +55,9 @@ class TrainingState:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingState:
         """Restore a state from the values of `as_json`."""
-        return cls(**{**values, "history": [EpochRecord(**record) for record in values["history"]]})
+        history = [EpochRecord(**record) for record in values["history"]]
+        cost = Cost(**values["cost"]) if "cost" in values else NOT_MEASURED
+        return cls(**{**values, "history": history, "cost": cost})
 
     def as_json(self) -> dict[str, Any]:
         """The state as JSON values, which are restored exactly."""

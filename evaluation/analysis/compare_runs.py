@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from aprec_like.errors import InputError
@@ -18,6 +18,7 @@ from evaluation.analysis.breakdown import (
     stratify,
 )
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
+from evaluation.analysis.cost_table import cost_table, model_costs
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
@@ -52,6 +53,7 @@ class CompareOptions:
     ladder: bool
     effects: bool
     beyond_accuracy: bool
+    cost: bool
     time_to: list[float]
     explain: list[str] | None
     figures: Path | None
@@ -61,8 +63,8 @@ class CompareOptions:
     @property
     def has_request(self) -> bool:
         """Whether a table other than the main one was asked for."""
-        asked = (self.check, self.pairwise, self.ladder, self.effects, self.beyond_accuracy, self.time_to, self.explain)
-        return any(map(bool, asked))
+        of_models = (self.pairwise, self.ladder, self.effects, self.beyond_accuracy, self.cost)
+        return any((self.check, *of_models, self.time_to, self.explain))
 
     @property
     def rules(self) -> Rules:
@@ -99,7 +101,7 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
     if options.export:
         _export(groups, options.export)
     if options.format == "json":
-        print(json.dumps(_to_json(comparisons, extra), indent=2, allow_nan=False))
+        print(json.dumps(_to_json(groups, comparisons, extra, options), indent=2, allow_nan=False))
     elif options.format == "csv":
         print("\n".join(map(as_csv, extra) if options.has_request else map(comparison_csv, comparisons)), end="")
     else:
@@ -131,12 +133,19 @@ def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOpti
             yield strata_table(stratify(runs, metric, *options.explain), metric, *options.explain)
     if options.beyond_accuracy:
         yield beyond_accuracy_table(runs, measure_beyond_accuracy(runs))
+    if options.cost:
+        yield cost_table(runs)
     if options.time_to:
         yield time_table(runs, options.time_to)
 
 
-def _to_json(comparisons: Sequence[Comparison], extra: Sequence[Table]) -> Json:
+def _to_json(
+    groups: Sequence[LoadedRuns], comparisons: Sequence[Comparison], extra: Sequence[Table], options: CompareOptions
+) -> Json:
     values = [comparison_json(comparison) for comparison in comparisons]
+    if options.cost:
+        for one, runs in zip(values, groups, strict=True):
+            one["costs"] = {name: asdict(cost) for name, cost in model_costs(runs).items()}
     value: Json = values[0] if len(values) == 1 else {"comparisons": values}
     return value | {"tables": [as_json(table) for table in extra]}
 

@@ -13,8 +13,9 @@ from aprec_like.errors import InputError
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Json
+from evaluation.analysis.cost_table import cost_table, model_costs
 from evaluation.caveats.training import training_caveats
-from evaluation.page.html import Badge, Cell, Fact, HtmlTable, number_cell
+from evaluation.page.html import Badge, Cell, Fact, HtmlTable, number_cell, to_html_table
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults
 from evaluation.results.store import RunFolder
 
@@ -72,9 +73,10 @@ def _publication_facts(settings: Json | None) -> Iterator[Fact]:
 
 @dataclass(frozen=True)
 class Models:
-    """The section on the models: their budgets, the evaluation, and their settings as Python code by name."""
+    """The section on the models: their budgets and costs, the evaluation, and their settings as Python code by name."""
 
     budgets: HtmlTable
+    costs: HtmlTable | None
     evaluation: Sequence[Fact]
     settings: Mapping[str, str]
 
@@ -83,6 +85,7 @@ def describe_models(runs: LoadedRuns) -> Models:
     """Return the budgets and settings of all finished models."""
     return Models(
         budgets=HtmlTable(BUDGET_HEADER, [[_budget_row(model) for model in runs.models]], BUDGET_CAPTION),
+        costs=to_html_table(cost_table(runs)) if model_costs(runs) else None,
         evaluation=[Fact("Evaluation", [as_code(runs.settings["evaluation"])], is_code=True)],
         settings={model.name: as_code(model.settings, depth=0) for model in runs.models},
     )

@@ -177,6 +177,7 @@ SCHEMAS: Mapping[str, Check] = {
             "sha256": mapping(name, digest),
             "seconds_to_best": number,
             "seconds_total": number,
+            "cost": fields({}, dict.fromkeys(("cpu_seconds", "gpu_seconds", "energy_kwh"), or_none(number))),
             "best_epoch": count,
             "best_validation": or_none(number),
             "epochs": count,

@@ -20,6 +20,7 @@ from aprec_like.settings import describe
 from aprec_like.splits import Split, counted_interactions
 from aprec_like.training import TrainingControl, TrainingOutcome, train
 from aprec_like.training.checkpoints import Checkpoints, remove_checkpoints, remove_older_states
+from aprec_like.training.cost import NO_COST, NOT_MEASURED, Cost
 from aprec_like.training.state import EpochRecord
 from aprec_like.types import Json
 from evaluation.results.identity import Identity
@@ -94,16 +95,23 @@ class FittedModel:
         history: one record per epoch of the training with validation; empty for counting models, `None` if history.csv
             is there already.
         seconds_before: seconds of training in earlier processes.
+        cost_before: cost of training in earlier processes.
     """
 
     scorer: Scorer
     status: Json
     history: list[EpochRecord] | None = field(default_factory=list)
     seconds_before: float = 0.0
+    cost_before: Cost = NO_COST
 
 
 def fit_model(
-    run: ModelRun, interactions: Interactions, split: Split, display: Display, is_stopping: Callable[[], bool]
+    run: ModelRun,
+    interactions: Interactions,
+    split: Split,
+    display: Display,
+    is_stopping: Callable[[], bool],
+    read_cost: Callable[[], Cost] = lambda: NOT_MEASURED,
 ) -> FittedModel:
     """Fit a counting model, or train a network and, if the recipe says so, train it again with the validation part."""
     stop_if_requested(is_stopping)
@@ -112,12 +120,17 @@ def fit_model(
         scorer = run.model.fit(counted_interactions(split, fit_on))
         return FittedModel(scorer, {"seconds_to_best": time.monotonic() - started})
     control = TrainingControl(
-        time_limit=run.time_limit, is_stopping=is_stopping, on_step=display.on_step, on_epoch=display.on_epoch
+        time_limit=run.time_limit,
+        is_stopping=is_stopping,
+        read_cost=read_cost,
+        on_step=display.on_step,
+        on_epoch=display.on_epoch,
     )
     first = validated_training(run.model, fit_on)
     with _tracked(run, first, control, interactions.num_items) as tracked:
         outcome = _train(run, first, interactions, split, display, tracked, run.folder.checkpoint_path)
-    best, scorer, seconds_before = outcome.best, outcome.scorer, outcome.seconds_before
+    best, scorer = outcome.best, outcome.scorer
+    seconds_before, cost_before = outcome.seconds_before, outcome.cost_before
     display.print_line(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
     status = {
         "seconds_to_best": best.seconds,
@@ -134,9 +147,10 @@ def fit_model(
         unlimited = replace(control, time_limit=math.inf)
         refit = _train(run, second, interactions, split, display, unlimited, run.folder.refit_path)
         status["refit_seconds"] = refit.history[-1].seconds
-        scorer, seconds_before = refit.scorer, seconds_before + refit.seconds_before
+        scorer = refit.scorer
+        seconds_before, cost_before = seconds_before + refit.seconds_before, cost_before + refit.cost_before
     run.folder.write_weights(scorer.network.save_weights)
-    return FittedModel(scorer, status, outcome.history, seconds_before)
+    return FittedModel(scorer, status, outcome.history, seconds_before, cost_before)
 
 
 @contextmanager
@@ -170,7 +184,7 @@ def load_fitted(run: ModelRun, split: Split, display: Display) -> FittedModel | 
     network.load_weights(weights)
     display.print_line(f"is ranked again with its stored weights, for the best {run.recipe.evaluation.depth} items")
     status = {name: value for name, value in finished.status().items() if name not in NOT_OF_TRAINING}
-    return FittedModel(NetworkScorer(network), status, history=None)
+    return FittedModel(NetworkScorer(network), status, history=None, cost_before=NOT_MEASURED)
 
 
 def _train(

@@ -18,6 +18,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,7 +59,8 @@ class RunLock:
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.descriptors = [open_without_links(self.path, os.O_RDWR | os.O_CREAT)]
-            self.descriptors.append(os.open(self.path.parent, os.O_RDONLY))
+            if fcntl is not None:  # Windows cannot open folders
+                self.descriptors.append(os.open(self.path.parent, os.O_RDONLY))
         try:
             if self._acquire(self.descriptors[0]):
                 self._acquire(self.descriptors[1])
@@ -76,6 +78,11 @@ class RunLock:
         if self.holder_path:
             self.holder_path.unlink(missing_ok=True)
         self._close()
+
+    @property
+    def inherited_descriptors(self) -> Sequence[int]:
+        """Descriptors that workers inherit, so that the lock lasts as long as they; none where a file replaces it."""
+        return () if self.holder_path else self.descriptors
 
     def _close(self) -> None:
         for descriptor in self.descriptors:

@@ -25,6 +25,7 @@ from evaluation.running.progress import Display
 from evaluation.running.run_model import run_model
 from evaluation.running.signals import StopFlag
 from evaluation.running.smoke import shrink
+from evaluation.tracking.cost_meter import CostMeter
 
 OUT_OF_DEVICE_MEMORY = "RESOURCE_EXHAUSTED"
 """In the message of XLA's errors, whatever their class, when a GPU has no more memory."""
@@ -62,10 +63,10 @@ def run_and_record(run: ModelRun, display: Display, stop: StopFlag) -> int:
     """Run a model and write to its status how it ended; returns the exit code."""
     folder = run.folder
     folder.write_status("running", pid=os.getpid())
-    with display:
+    with display, CostMeter() as meter:
         try:
             prepare_devices()
-            run_model(run, display, stop)
+            run_model(run, display, stop, meter.read)
         except StoppedError as stopped:
             folder.write_status("interrupted", reason="stopped by the user")
             display.print_line(f"stopped {stopped}")

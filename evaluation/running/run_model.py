@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 import tensorflow as tf
 
@@ -12,6 +13,7 @@ from aprec_like.ranking import Rankings, rank
 from aprec_like.recipe import Evaluation, Trained
 from aprec_like.settings import describe
 from aprec_like.splits import Split, counted_interactions
+from aprec_like.training.cost import NOT_MEASURED, Cost
 from evaluation.caveats.training import training_caveats
 from evaluation.results.environment import peak_gpu_memory_gib, peak_memory_gib
 from evaluation.results.identity import check_unchanged_data
@@ -21,12 +23,21 @@ from evaluation.running.progress import Display, format_duration
 from evaluation.running.result_tables import summarise, tabulate_history, tabulate_top_items, tabulate_users
 
 
-def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] = lambda: False) -> None:
+def run_model(
+    run: ModelRun,
+    display: Display,
+    is_stopping: Callable[[], bool] = lambda: False,
+    read_cost: Callable[[], Cost] = lambda: NOT_MEASURED,
+) -> None:
     """Load, split, train, rank, measure, store; resumes a run that was stopped or killed.
 
     A model that is finished already is not trained again: it is ranked with its stored weights.
 
-    Raises `StoppedError` soon after `is_stopping` returns True.
+    Args:
+        run: the model.
+        display: shows the progress.
+        is_stopping: `StoppedError` is raised soon after it returns True.
+        read_cost: returns what this process has used for this model so far.
     """
     started = time.monotonic()
     evaluation, folder = run.recipe.evaluation, run.folder
@@ -34,7 +45,7 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     split = run.recipe.split_interactions(interactions)
     if run.identity:
         check_unchanged_data(interactions.digest(), split.digest(), run.identity)
-    fitted = load_fitted(run, split, display) or fit_model(run, interactions, split, display, is_stopping)
+    fitted = load_fitted(run, split, display) or fit_model(run, interactions, split, display, is_stopping, read_cost)
     rankings = _rank(fitted.scorer, split, evaluation, display, is_stopping)
     per_user = tabulate_users(rankings, split, evaluation)
     if fitted.history is not None:
@@ -45,7 +56,8 @@ def run_model(run: ModelRun, display: Display, is_stopping: Callable[[], bool] =
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
     memory = {"peak_memory_gib": peak_memory_gib(), "peak_gpu_memory_gib": peak_gpu_memory_gib()}
-    status = memory | {"seconds_total": seconds, "devices": devices} | fitted.status | {"depth": evaluation.depth}
+    cost = {"seconds_total": seconds, "cost": asdict(read_cost() + fitted.cost_before)}
+    status = memory | cost | {"devices": devices} | fitted.status | {"depth": evaluation.depth}
     if isinstance(run.model, Trained):
         counted = counted_interactions(split, run.recipe.fit_on)
         beside = compare_with_popularity(rankings, counted, split.test, exclude_seen=evaluation.exclude_seen)

@@ -65,11 +65,13 @@ def run_models(
     jobs = [_make_job(worker, recipe, sizes) for worker in workers]
     slots = num_slots(wanted, [job.memory for job in jobs])
     if slots == 1:
-        return _collect(run, recipe, OneByOne(lock.descriptors), jobs)
+        return _collect(run, recipe, OneByOne(lock.inherited_descriptors), jobs)
     jobs = [_make_job(replace(worker, is_display_shared=True), recipe, sizes) for worker in workers]
     with Board(len(jobs), sum(job.weight for job in jobs), slots) as board:
         memory = math.inf if has_gpu() else available_memory()
-        executor = LocalProcesses(slots, board, memory=memory, gpus=visible_gpus(), descriptors=lock.descriptors)
+        executor = LocalProcesses(
+            slots, board, memory=memory, gpus=visible_gpus(), descriptors=lock.inherited_descriptors
+        )
         return _collect(run, recipe, executor, jobs)
 
 

@@ -42,7 +42,8 @@ class StopFlag:
         signal.signal(signal.SIGTERM, self.receive)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in background jobs of scripts
             signal.signal(signal.SIGINT, self.receive)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         threading.Thread(target=_exit_with_run_command, daemon=True).start()
 
     def receive(self, number: int, frame: FrameType | None) -> None:
@@ -50,6 +51,22 @@ class StopFlag:
         if self.signal == number == signal.SIGINT:
             os._exit(128 + number)  # needs no clean-up: files are written atomically
         self.signal = self.signal or number
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Block SIGINT and SIGTERM within the block, also in processes that it starts; a pending one raises at its end.
+
+    Windows cannot block signals: there a stop request may come too early for a new worker, which then saves nothing.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
@@ -95,12 +112,14 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
         environment: environment variables of the worker.
         descriptors: file descriptors that the worker inherits.
     """
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=descriptors)
+    process: subprocess.Popen[bytes] | None = None
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a pending signal raises here
+        with signals_blocked():
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, pass_fds=descriptors)
         return process.wait()
     except (KeyboardInterrupt, Interrupted):
+        if process is None:
+            raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         process.terminate()
         try:
@@ -112,5 +131,5 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], descript
                 sys.stderr.write(SHOW_CURSOR)
         raise
     finally:
-        if process.stdin:
+        if process is not None and process.stdin:
             process.stdin.close()

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Sequence
 
 from evaluation.cli import Interrupted
 from evaluation.running.jobs.job import Job, JobObserver, JobResult
-from evaluation.running.signals import SHOW_CURSOR, SIGNALS
+from evaluation.running.signals import SHOW_CURSOR, signals_blocked
 from evaluation.running.worker import worker_environment
 
 SECONDS_BETWEEN_CALLS = 0.5
@@ -73,12 +73,8 @@ class LocalProcesses:
         environment = worker_environment(os.environ)
         if self.gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
-        # Signals stay blocked in the process until it listens.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        try:
+        with signals_blocked():  # and in the process until it listens
             self._running[slot] = _RunningJob(slot, job, environment, self.descriptors, self._events)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a pending signal raises here
         self.observer.on_start(job)
 
     def _wait_for_result(self) -> JobResult:
@@ -102,19 +98,17 @@ class LocalProcesses:
         """Ask the processes to save and exit, and wait for them; a further Ctrl-C kills them."""
         previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
         try:
-            self._signal_all(signal.SIGTERM)
+            for running in self._running.values():
+                running.process.terminate()
             self._wait_for_all()
         except (KeyboardInterrupt, Interrupted):
-            self._signal_all(signal.SIGKILL)
+            for running in self._running.values():
+                running.process.kill()
             self._wait_for_all()
             if sys.stderr.isatty():
                 sys.stderr.write(SHOW_CURSOR)
         finally:
             signal.signal(signal.SIGTERM, previous)
-
-    def _signal_all(self, number: signal.Signals) -> None:
-        for running in self._running.values():
-            running.process.send_signal(number)
 
     def _wait_for_all(self) -> None:
         """Wait for the threads and not for events, one of which may have been lost to the interruption."""

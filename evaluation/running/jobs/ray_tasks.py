@@ -203,7 +203,7 @@ def run_task(module: str, argument: str, folder: str, variables: Mapping[str, st
             env=worker_environment(environment | dict(variables)),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=lock.descriptors,
+            pass_fds=lock.inherited_descriptors,
             text=True,
             errors="replace",
         )

@@ -1,7 +1,9 @@
 import contextlib
 import hashlib
 import http.server
+import io
 import subprocess
+import tarfile
 import threading
 from pathlib import Path
 
@@ -119,6 +121,77 @@ def test_an_unwritable_cache_folder_is_reported(tmp_path):
         download.fetch_url("http://127.0.0.1:1/file.bin", CHECKSUM, tmp_path / "cache" / "file.bin")
     with pytest.raises(InputError, match="cannot be written to"):  # a folder in which nothing can be made
         download.fetch_url("http://127.0.0.1:1/file.bin", CHECKSUM, Path("/proc/self/file.bin"))
+
+
+def write_archive(address_folder, *entries):
+    """Write served/file.tar.gz with entries (name, type, content or target of a link); returns its checksum."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, kind, content in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type = kind
+            if kind == tarfile.REGTYPE:
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+            else:
+                entry.linkname = content
+                archive.addfile(entry)
+    (address_folder / "file.tar.gz").write_bytes(buffer.getvalue())
+    return f"sha256:{hashlib.sha256(buffer.getvalue()).hexdigest()}"
+
+
+def fetch_member(address, tmp_path, checksum, member="package/data/file.bin"):
+    return download.fetch_archive_member(
+        f"{address}/file.tar.gz", checksum, member, CHECKSUM, tmp_path / "cache" / "file.bin"
+    )
+
+
+def test_one_file_of_an_archive_is_kept_and_nothing_else_of_it(address, tmp_path):
+    checksum = write_archive(
+        tmp_path / "served",
+        ("../../escaped", tarfile.REGTYPE, b"x"),
+        ("package/data", tarfile.SYMTYPE, "/tmp"),
+        ("package/setup.py", tarfile.REGTYPE, b"raise SystemExit"),
+        ("package/data/file.bin", tarfile.REGTYPE, CONTENT),
+    )
+    before = set(tmp_path.rglob("*"))
+    assert fetch_member(address, tmp_path, checksum).read_bytes() == CONTENT
+    assert set(tmp_path.rglob("*")) - before == {tmp_path / "cache", tmp_path / "cache" / "file.bin"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [
+        (tarfile.SYMTYPE, "/etc/hostname", "no regular file"),
+        (tarfile.LNKTYPE, "package/other", "no regular file"),
+        (tarfile.REGTYPE, CONTENT[:-1], "does not have the checksum"),
+    ],
+)
+def test_a_link_or_another_file_in_an_archive_is_refused(address, tmp_path, kind, content, message):
+    checksum = write_archive(
+        tmp_path / "served", ("package/other", tarfile.REGTYPE, CONTENT), ("package/data/file.bin", kind, content)
+    )
+    with pytest.raises(download.FetchError, match=message):
+        fetch_member(address, tmp_path, checksum)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_member_that_is_too_large_is_refused(address, tmp_path, monkeypatch):
+    checksum = write_archive(tmp_path / "served", ("package/data/file.bin", tarfile.REGTYPE, CONTENT))
+    monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT) - 1)
+    with pytest.raises(download.FetchError, match=r"no regular file package/data/file\.bin of at most 9,999 bytes"):
+        fetch_member(address, tmp_path, checksum)
+
+
+def test_an_archive_with_another_checksum_or_damaged_is_not_opened(address, tmp_path):
+    write_archive(tmp_path / "served", ("package/data/file.bin", tarfile.REGTYPE, CONTENT))
+    with pytest.raises(download.FetchError, match="does not have the checksum"):
+        fetch_member(address, tmp_path, f"sha256:{0:064}")
+    path = tmp_path / "served" / "file.tar.gz"
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(download.FetchError, match=r"ended|end of"):
+        fetch_member(address, tmp_path, f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}")
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_wheel_that_is_not_in_the_index_is_an_error(tmp_path, monkeypatch):

