@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from aprec_like.out_of_core import ArrayWriter, digest_arrays, release, slices
+from aprec_like.out_of_core import ArrayWriter, Ids, digest_arrays, map_array, release, slices
 from aprec_like.types import Array
 
 PADDING = -1
@@ -62,8 +62,9 @@ class Histories:
 class Interactions:
     """Item sequences of all users of a dataset, with the ids of users and items.
 
-    Arrays of many interactions are mapped from files. Whatever passes over all interactions does it by `parts`, so that
-    it needs memory for a part and for numbers of users and items, not of interactions.
+    Arrays of many interactions, and the strings of many ids, are mapped from files. Whatever passes over all
+    interactions does it by `parts`, so that it needs memory for a part and for numbers of users and items, not of
+    interactions.
 
     Args:
         items: (interactions,) int32, item numbers from 0, oldest first within a user.
@@ -78,12 +79,12 @@ class Interactions:
 
     items: Array
     offsets: Array
-    user_ids: Array
-    item_ids: Array
+    user_ids: Ids
+    item_ids: Ids
     timestamps: Array | None = None
     ratings: Array | None = None
-    user_columns: Mapping[str, Array] = field(default_factory=dict)
-    item_columns: Mapping[str, Array] = field(default_factory=dict)
+    user_columns: Mapping[str, Ids] = field(default_factory=dict)
+    item_columns: Mapping[str, Ids] = field(default_factory=dict)
 
     @classmethod
     def from_ids(
@@ -164,7 +165,9 @@ class Interactions:
         offsets = offsets_from_lengths(lengths)
         starts = self.offsets[:-1][users]
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Histories(self.items[positions], offsets, np.asarray(users))
+        items = self.items[positions]
+        release(self.items)
+        return Histories(items, offsets, np.asarray(users))
 
     def parts(self) -> Iterator[Part]:
         """Yield the dataset in parts of consecutive users, of at most `PART_SIZE` interactions or of one user."""
@@ -236,7 +239,12 @@ class Interactions:
 
     def last_items(self, users: Array) -> Array:
         """Return the (len(users),) last item of each of `users` (rows, each with at least one interaction)."""
-        return self.items[self.offsets[1:][users] - 1]
+        return map_array(np.asarray(users), self._last_items, self.items.dtype)
+
+    def _last_items(self, users: Array) -> Array:
+        items = self.items[self.offsets[1:][users] - 1]
+        release(self.items)
+        return items
 
     def item_counts(self) -> Array:
         """Return the (num_items,) number of interactions of each item."""

@@ -24,8 +24,7 @@ from aprec_like.errors import InputError
 from aprec_like.files import StorageError, cache_dir
 from aprec_like.filters import Filter, apply_filters
 from aprec_like.interactions import Interactions
-from aprec_like.out_of_core import digest_named, known_sha256, load_arrays, save_arrays
-from aprec_like.types import Array
+from aprec_like.out_of_core import Ids, digest_named, known_sha256, load_arrays, save_arrays
 
 COLUMN_FIELDS = ("user_columns", "item_columns")
 MIN_CACHED = 1 << 22
@@ -84,8 +83,8 @@ def save_interactions(interactions: Interactions, path: Path) -> None:
     save_arrays(path, _arrays_of(interactions))
 
 
-def _arrays_of(interactions: Interactions) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
+def _arrays_of(interactions: Interactions) -> dict[str, Ids]:
+    arrays: dict[str, Ids] = {}
     for name in Interactions.__dataclass_fields__:
         value = getattr(interactions, name)
         if isinstance(value, Mapping):

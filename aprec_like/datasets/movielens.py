@@ -96,7 +96,7 @@ def read_as_published(path: Path) -> Interactions:
     interactions = Interactions.from_ids(
         *(ratings[name].to_numpy() for name in ("user", "movie", "timestamp", "rating"))
     )
-    titles = ratings.drop_duplicates("movie").set_index("movie")["title"].loc[interactions.item_ids]
+    titles = ratings.drop_duplicates("movie").set_index("movie")["title"].loc[np.asarray(interactions.item_ids)]
     return replace(interactions, item_columns={"title": titles.to_numpy(object)})
 
 

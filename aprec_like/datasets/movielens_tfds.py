@@ -113,6 +113,6 @@ def _as_interactions(chunks: list[pd.DataFrame]) -> Interactions:
     interactions = Interactions.from_ids(
         *(ratings[name].to_numpy() for name in ("user", "item", "timestamp", "rating"))
     )
-    titles = ratings.drop_duplicates("item").set_index("item")["title"].loc[interactions.item_ids]
+    titles = ratings.drop_duplicates("item").set_index("item")["title"].loc[np.asarray(interactions.item_ids)]
     decoded = [title.decode("utf-8", "replace") for title in titles]
     return replace(interactions, item_columns={"title": np.array(decoded, object)})

@@ -9,16 +9,21 @@ from aprec_like.out_of_core.arrays import (
     release,
     select_kth,
     slices,
+    stack_arrays,
 )
 from aprec_like.out_of_core.budget import MEMORY_VARIABLE, memory_budget, parse_bytes
 from aprec_like.out_of_core.known_digests import known_sha256
 from aprec_like.out_of_core.scratch import SCRATCH_VARIABLE, scratch_folder, scratch_root
+from aprec_like.out_of_core.strings import Ids, StringArray, StringWriter, to_series
 from aprec_like.out_of_core.tensors import share_tensor
 
 __all__ = [
     "MEMORY_VARIABLE",
     "SCRATCH_VARIABLE",
     "ArrayWriter",
+    "Ids",
+    "StringArray",
+    "StringWriter",
     "digest_arrays",
     "digest_named",
     "empty_array",
@@ -34,4 +39,6 @@ __all__ = [
     "select_kth",
     "share_tensor",
     "slices",
+    "stack_arrays",
+    "to_series",
 ]

@@ -1,7 +1,7 @@
 """File of named arrays that are mapped into memory, verified before they are used.
 
 Layout: the sha256 of the rest, the length of the header in 8 bytes, the header (JSON: dtype, shape and start of every
-array), then the arrays, each at a multiple of 64 bytes. Strings are stored as UTF-8 with their lengths.
+array), then the arrays, each at a multiple of 64 bytes. Strings are stored as UTF-8 with their offsets.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import numpy as np
 from aprec_like.files import atomic_write
 from aprec_like.out_of_core.arrays import map_file, release, slices
 from aprec_like.out_of_core.known_digests import recall_digest, remember_digest
+from aprec_like.out_of_core.strings import Ids, StringArray
 from aprec_like.types import Array
 
 ALIGNMENT = 64
 """Of the start of an array in its file, which TensorFlow needs to share its memory."""
 DIGEST_BYTES = 32
-TEXT_SUFFIX, LENGTHS_SUFFIX = "/text", "/lengths"
+TEXT_SUFFIX, OFFSETS_SUFFIX = "/text", "/offsets"
 CHUNK_BYTES = 1 << 24
 
 
-def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+def save_arrays(path: Path, arrays: Mapping[str, Ids]) -> None:
     """Write named arrays of numbers or strings to a file, atomically; raises `StorageError`."""
     stored = _encode(arrays)
     header = _header(stored)
@@ -41,7 +42,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     remember_digest(path, sha256.hexdigest())
 
 
-def digest_named(arrays: Mapping[str, Array]) -> str:
+def digest_named(arrays: Mapping[str, Ids]) -> str:
     """Return the sha256 of names and contents of arrays, that which `save_arrays` writes."""
     stored, sha256 = _encode(arrays), hashlib.sha256()
     for piece in _pieces(_header(stored), stored):
@@ -49,7 +50,7 @@ def digest_named(arrays: Mapping[str, Array]) -> str:
     return sha256.hexdigest()
 
 
-def load_arrays(path: Path) -> dict[str, Array]:
+def load_arrays(path: Path) -> dict[str, Ids]:
     """Map the arrays of a file; raises an exception of any kind if it is damaged."""
     with path.open("rb") as file:
         expected = file.read(DIGEST_BYTES).hex()
@@ -63,19 +64,25 @@ def load_arrays(path: Path) -> dict[str, Array]:
         arrays = {
             name: map_file(file, np.dtype(dtype), tuple(shape), start) for name, (dtype, shape, start) in header.items()
         }
-    texts = {
-        name.removesuffix(TEXT_SUFFIX): _decode_texts(array, arrays[name.removesuffix(TEXT_SUFFIX) + LENGTHS_SUFFIX])
+    strings = {
+        name.removesuffix(TEXT_SUFFIX): StringArray(array, arrays[name.removesuffix(TEXT_SUFFIX) + OFFSETS_SUFFIX])
         for name, array in arrays.items()
         if name.endswith(TEXT_SUFFIX)
     }
-    numbers = {name: array for name, array in arrays.items() if not name.endswith((TEXT_SUFFIX, LENGTHS_SUFFIX))}
-    return numbers | texts
+    return strings | {name: array for name, array in arrays.items() if not name.endswith((TEXT_SUFFIX, OFFSETS_SUFFIX))}
 
 
-def _encode(arrays: Mapping[str, Array]) -> dict[str, Array]:
+def _encode(arrays: Mapping[str, Ids]) -> dict[str, Array]:
+    """Return the arrays with strings as two arrays, of bytes and of offsets; NumPy would pickle them."""
     stored: dict[str, Array] = {}
     for name, array in arrays.items():
-        stored |= _encode_texts(name, array) if array.dtype == object else {name: array}
+        if isinstance(array, StringArray):
+            used = array.without_unused()
+            stored |= {name + TEXT_SUFFIX: used.data, name + OFFSETS_SUFFIX: used.offsets}
+        elif array.dtype == object:
+            stored |= _encode({name: StringArray.from_objects(array)})
+        else:
+            stored[name] = array
     return stored
 
 
@@ -103,23 +110,3 @@ def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memo
 
 def _aligned(position: int) -> int:
     return -(-position // ALIGNMENT) * ALIGNMENT
-
-
-def _encode_texts(name: str, texts: Array) -> dict[str, Array]:
-    """Encode strings as one array of bytes and one of their lengths, in bytes; NumPy would pickle them."""
-    if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise TypeError(f"An array of objects must contain strings to be cached. Received: {wrong[0]!r}")
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return {
-        name + TEXT_SUFFIX: np.frombuffer(b"".join(encoded), np.uint8),
-        name + LENGTHS_SUFFIX: np.array([len(text) for text in encoded], np.int64),
-    }
-
-
-def _decode_texts(data: Array, lengths: Array) -> Array:
-    content, ends = data.tobytes(), np.cumsum(lengths).tolist()
-    texts = np.empty(len(lengths), object)
-    texts[:] = [
-        content[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends], ends, strict=False)
-    ]
-    return texts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -81,6 +81,17 @@ def empty_array(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     with storage_errors(folder):
         file.truncate(size)
     return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+
+
+def stack_arrays(rows: Sequence[Array]) -> Array:
+    """Return arrays of equal length as the rows of one, in a mapped file if it is large; one array is not copied."""
+    if len(rows) == 1:
+        return rows[0][None]
+    stacked = empty_array((len(rows), len(rows[0])), np.result_type(*rows))
+    for number, row in enumerate(rows):
+        stacked[number] = row
+    release(stacked, *rows)
+    return stacked
 
 
 def map_file(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...], start: int) -> Array:

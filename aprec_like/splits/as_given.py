@@ -27,7 +27,7 @@ class AsGiven(SplitRule):
         columns = interactions.user_columns
         if TRAIN_LENGTH not in columns or VALIDATION_LENGTH not in columns:
             raise InputError("AsGiven needs a dataset that comes with a split, such as PreSplitFolder")
-        train_lengths, validation_lengths = columns[TRAIN_LENGTH], columns[VALIDATION_LENGTH]
+        train_lengths, validation_lengths = (np.asarray(columns[name]) for name in (TRAIN_LENGTH, VALIDATION_LENGTH))
         validation_users = np.flatnonzero(validation_lengths >= 0)
         known = interactions.first(np.maximum(train_lengths, validation_lengths))
         targets = interactions.items[interactions.offsets[validation_users] + validation_lengths[validation_users]]

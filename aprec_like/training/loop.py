@@ -10,6 +10,8 @@ import keras
 import numpy as np
 
 from aprec_like.batches import make_batches
+from aprec_like.interactions import Interactions
+from aprec_like.out_of_core import release
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import Checkpoints
@@ -19,7 +21,8 @@ from aprec_like.training.hosts import Hosts
 from aprec_like.training.objective import make_objective
 from aprec_like.training.settings import Trained
 from aprec_like.training.state import EpochRecord
-from aprec_like.training.step import make_step, make_steps
+from aprec_like.training.step import Steps, make_step, make_steps
+from aprec_like.types import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ def train(
         step = make_step(network, objective, optimizer, seed, batches.element_spec, is_compiled)
         loop.restore(network.variables, optimizer.variables)
         control.on_start(loop.state.history, loop.state.step)
-        steps, num_steps = make_steps(step, batches), trained.num_steps_per_epoch(data)
+        steps, num_steps = _releasing(make_steps(step, batches), data), trained.num_steps_per_epoch(data)
         while loop.state.stopped_by is None:
             loss = loop.run_epoch(steps, num_steps)
             validation = None
@@ -106,3 +109,14 @@ def train(
             loop.end_epoch(loss, validation, training)
         loop.restore_best_weights()
     return TrainingOutcome(scorer, loop.state.history, loop.state.stopped_by, loop.seconds_before, loop.cost_before)
+
+
+def _releasing(steps: Steps, data: Interactions) -> Steps:
+    """Return a function that does steps, then releases the pages of mapped training data that they have read."""
+
+    def run_steps(first: Tensor, num_steps: Tensor, total: Tensor) -> Tensor:
+        total = steps(first, num_steps, total)
+        release(data.items)
+        return total
+
+    return run_steps

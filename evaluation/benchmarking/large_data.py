@@ -3,23 +3,27 @@
 python -m evaluation.benchmarking.large_data /tmp/log --interactions 20000000
 
 generates a log of string ids in no order, with 1 % duplicates (40 interactions per user, 200 per item), in a folder
-where there is none, and prints one line per stage. Memory is the peak of the process in each stage, mapped pages of
-files included; Linux alone tells it.
+where there is none, and prints one line per stage. Memory is the peak of the process in each stage, with and without
+the pages of mapped files, which the system takes back when it needs memory; Linux alone tells it.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from typing_extensions import override
 
 from aprec_like.splits import Split
 from evaluation.cli import DONE, add_memory_option, import_tensorflow, run_command
@@ -30,6 +34,8 @@ PER_USER, PER_ITEM = 40, 200
 DUPLICATE_SHARE = 0.01
 FIRST_SECOND, LAST_SECOND = 1_600_000_000, 1_700_000_000
 NUM_RANKED, NUM_STEPS = 10_000, 100
+PROCESS = Path("/proc/self")
+SECONDS_BETWEEN_SAMPLES = 0.05
 
 
 def main() -> int:
@@ -120,18 +126,42 @@ def _measure_training(split: Split) -> None:
 @contextmanager
 def stage(name: str) -> Iterator[None]:
     """Print the name, seconds, processor seconds and peak memory of a block."""
-    with _status("clear_refs").open("w") as file:
+    with (PROCESS / "clear_refs").open("w") as file:
         file.write("5")  # sets the peak to the present
     started, processor = time.monotonic(), time.process_time()
-    yield
+    with _SampledMemory() as own:
+        yield
     seconds, used = time.monotonic() - started, time.process_time() - processor
-    peak = re.search(r"VmHWM:\s+(\d+) kB", _status("status").read_text())
-    memory = f"{int(peak[1]) / 2**20:.2f} GiB" if peak else "unknown"
-    print(f"{name:<24} {seconds:8.1f} s {used:8.1f} s of processors, peak {memory}", flush=True)
+    memory = f"peak {_gib('VmHWM'):.2f} GiB, without mapped files {own.peak:.2f} GiB"
+    print(f"{name:<24} {seconds:8.1f} s {used:8.1f} s of processors, {memory}", flush=True)
 
 
-def _status(name: str) -> Path:
-    return Path("/proc/self") / name
+class _SampledMemory(threading.Thread):
+    """Peak of the memory that the system cannot take back from the process, sampled within a block, in GiB."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak = _gib("RssAnon")
+        self._is_over = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self.join()
+
+    @override
+    def run(self) -> None:
+        while not self._is_over.wait(SECONDS_BETWEEN_SAMPLES):
+            self.peak = max(self.peak, _gib("RssAnon"))
+
+
+def _gib(name: str) -> float:
+    """Return a size of this process, as Linux reports it."""
+    found = re.search(rf"{name}:\s+(\d+) kB", (PROCESS / "status").read_text())
+    return int(found[1]) / 2**20 if found else math.nan
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +138,12 @@ def parse_csv(path: Path, data: bytes) -> pd.DataFrame:
 def digest_file(path: Path) -> str:
     """Return the sha256 of the bytes of a regular file; raises `InputError` if it cannot be read."""
     with open_regular(path) as file:
-        try:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        return digest_open_file(path, file)
+
+
+def digest_open_file(path: Path, file: BufferedReader) -> str:
+    """Return the sha256 of the rest of an open file; `path` is for errors."""
+    try:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,9 +1,10 @@
-"""Names of models and recipes as names of folders."""
+"""Names of models and recipes as names of folders, and the titles of folders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from urllib.parse import quote
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import quote, unquote
 
 from aprec_like.errors import InputError
 
@@ -41,3 +42,15 @@ def check_names(names: Iterable[str]) -> None:
             raise InputError(
                 f"names of models must differ in more than upper and lower case. Received: {other}, {name}"
             )
+
+
+def titles_of(folders: Sequence[Path]) -> list[str]:
+    """Return the names of results folders, each with as many parent folders as make them distinct."""
+    paths = [folder.resolve() for folder in folders]
+    if len(set(paths)) < len(paths):
+        raise InputError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
+    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+        titles = [unquote("/".join(path.parts[-depth:])) for path in paths]
+        if len(set(titles)) == len(titles):
+            break
+    return titles

@@ -109,7 +109,7 @@ def _values_of_rankings(path: Path, frame: pd.DataFrame, runs: LoadedRuns) -> tu
     ranks = removed.target_ranks()
     return {metric: metric_named(metric).per_user(ranks) for metric in runs.metrics}, [
         *caveats,
-        *_check_depth(path, lists.lengths, removed.lengths, known.num_unseen(len(runs.cases)), runs.metrics),
+        *_check_depth(path, lists.lengths, removed.lengths, known.num_unseen(runs.num_users), runs.metrics),
     ]
 
 
@@ -217,7 +217,7 @@ def _make_lists(path: Path, frame: pd.DataFrame, runs: LoadedRuns, known: _Known
             f"unknown{_hint(pd.Index(received.unique()), known.items)}"
         )
     targets = runs.cases["target"].astype(str).to_numpy()[cases]
-    return _Lists(cases, items, keys, frame["item"].to_numpy() == targets, len(runs.cases))
+    return _Lists(cases, items, keys, frame["item"].to_numpy() == targets, runs.num_users)
 
 
 def _hint(unknown: pd.Index, known: pd.Index) -> str:

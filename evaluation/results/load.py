@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
-from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
 from aprec_like.errors import InputError
+from aprec_like.out_of_core import stack_arrays
 from aprec_like.types import Array, Json
 from evaluation.cli import track
+from evaluation.results.folder_names import titles_of
 from evaluation.results.identity import identify, learns_validation
-from evaluation.results.metric_columns import add_metrics, check_metric_names
 from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
+from evaluation.results.user_columns import check_metric_names, read_metric_values
 
 Origin = Literal["trained", "counting", "imported"]
 """Whether results come from training, from counting, or from another tool."""
@@ -67,6 +69,11 @@ class ModelResults:
     tuning: Json | None = None
 
     @property
+    def num_users(self) -> int:
+        """Number of test users."""
+        return next((values.shape[1] for values in self.values.values()), 0)
+
+    @property
     def is_counting(self) -> bool:
         """Whether the model counts instead of training, so that its results do not depend on a seed."""
         return self.settings.get("class", "Trained") != "Trained"
@@ -78,7 +85,8 @@ class ModelResults:
 
     def per_user(self, metric: str) -> Array:
         """Return the means over seeds, (users,)."""
-        return np.mean(self.values[metric], axis=0)
+        values = self.values[metric]
+        return values[0] if len(values) == 1 else np.mean(values, axis=0)
 
     def seed_std(self, metric: str) -> float | None:
         """Return the standard deviation of the mean over seeds; `None` with one seed."""
@@ -101,7 +109,8 @@ class LoadedRuns:
         title: name of the run, or names of the runs.
         models: in table order.
         metrics: names of the loaded metrics.
-        cases: columns user and target, one row per column of the values.
+        num_users: number of test users, the columns of the values.
+        cases_digest: sha256 of users and targets in their order; empty without finished models.
         settings: the recipe of the first run; groups, published and quoted rows of all runs.
         remarks: unfinished models, with reasons.
         folders: the runs' results folders.
@@ -110,10 +119,17 @@ class LoadedRuns:
     title: str
     models: list[ModelResults]
     metrics: tuple[str, ...]
-    cases: pd.DataFrame
+    num_users: int
+    cases_digest: str
     settings: Json
     remarks: list[str]
     folders: tuple[RunFolder, ...]
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """Columns user and target, one row per test user; read when they are first asked for."""
+        folder = next((model.folders[0] for model in self.models if model.folders), None)
+        return pd.DataFrame({"user": [], "target": []}) if folder is None else folder.read_cases()
 
     @property
     def dataset(self) -> Json:
@@ -148,7 +164,8 @@ def load_runs(folders: Sequence[RunFolder], metrics: Sequence[str] = ()) -> Load
 
     Raises `InputError` if a folder is damaged, or the runs are not comparable.
     """
-    loaded = [_load_run(folder, title, tuple(metrics)) for folder, title in zip(folders, _titles(folders), strict=True)]
+    titles = titles_of([folder.path for folder in folders])
+    loaded = [_load_run(folder, title, tuple(metrics)) for folder, title in zip(folders, titles, strict=True)]
     for other in loaded[1:]:
         _check_comparable(loaded[0], other)
     return loaded[0] if len(loaded) == 1 else _merge(loaded)
@@ -200,20 +217,8 @@ def _check_comparable(first: LoadedRuns, other: LoadedRuns) -> None:
     for reason, (mine, yours) in reasons.items():
         if mine != yours:
             raise InputError(f"{pair}: {reason}; --side-by-side shows them without a test between them")
-    if len(first.cases) and len(other.cases) and not first.cases.equals(other.cases):
+    if first.num_users and other.num_users and first.cases_digest != other.cases_digest:
         raise InputError(f"{pair}: their users or targets differ")
-
-
-def _titles(folders: Sequence[RunFolder]) -> list[str]:
-    """Return the folders' names, each with as many parent folders as make them distinct."""
-    paths = [folder.path.resolve() for folder in folders]
-    if len(set(paths)) < len(paths):
-        raise InputError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
-    for depth in range(1, max(len(path.parts) for path in paths) + 1):
-        titles = [unquote("/".join(path.parts[-depth:])) for path in paths]
-        if len(set(titles)) == len(titles):
-            break
-    return titles
 
 
 def _load_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> LoadedRuns:
@@ -221,14 +226,13 @@ def _load_run(run: RunFolder, title: str, metrics: tuple[str, ...]) -> LoadedRun
     run.verify(settings)
     available = tuple(settings["columns"])
     check_metric_names(run.path, metrics, available)
-    models, remarks, cases = _load_models(run, settings, metrics or available)
-    return LoadedRuns(title, models, metrics or available, cases, settings, remarks, (run,))
+    models, remarks, cases_digest = _load_models(run, settings, metrics or available)
+    num_users = models[0].num_users if models else 0
+    return LoadedRuns(title, models, metrics or available, num_users, cases_digest, settings, remarks, (run,))
 
 
-def _load_models(
-    run: RunFolder, settings: Json, metrics: tuple[str, ...]
-) -> tuple[list[ModelResults], list[str], pd.DataFrame]:
-    """Return the finished models in the recipe's order, remarks on the others, and the cases."""
+def _load_models(run: RunFolder, settings: Json, metrics: tuple[str, ...]) -> tuple[list[ModelResults], list[str], str]:
+    """Return the finished models in the recipe's order, remarks on the others, and the digest of the cases."""
     dataset = run.read_dataset() if "run" in settings else {}
     folders: dict[str, dict[int, ModelFolder]] = {name: {} for name in settings["models"]}
     others: dict[str, None] = {}
@@ -238,12 +242,12 @@ def _load_models(
         else:
             others[name] = None
     models, remarks = [], [f"{name}: not in the recipe; its folder stays" for name in others]
-    cases = pd.DataFrame({"user": [], "target": []})
+    cases_digest = ""
     for name, by_seed in track(folders.items(), f"{run.path.name}: models read", len(folders)):
         if not by_seed:
             remarks.append(f"{name}: not run")
         finished: dict[int, ModelFolder] = {}
-        frames: list[pd.DataFrame] = []
+        values: list[dict[str, Array]] = []
         for seed, unread in by_seed.items():
             folder = unread.with_status()
             status = folder.status()
@@ -254,29 +258,34 @@ def _load_models(
             if dataset:
                 folder.check_identity(identify(settings, dataset, name, seed))
             folder.verify(SMALL_FILES)
-            frame = add_metrics(folder.path, folder.read_per_user(), metrics)
-            cases = frame[["user", "target"]] if len(cases) == 0 else cases
-            if not frame[["user", "target"]].equals(cases):
+            with folder.open_per_user() as columns:
+                values.append(read_metric_values(columns, metrics))
+                digest = columns.digest_cases()
+            cases_digest = cases_digest or digest
+            if digest != cases_digest:
                 raise InputError(f"{run.path}: {name}, seed {seed}, was tested on other users or targets than the rest")
             finished[seed] = folder
-            frames.append(frame)
         if finished:
-            results = _model_results(name, finished, frames, settings["models"][name], metrics)
+            results = _model_results(name, finished, values, settings["models"][name], metrics)
             is_learned = learns_validation(results.settings, settings.get("fit_on", "mixed"))
             tuning = settings.get("tuning", {}).get(name)
             models.append(replace(results, learns_validation=None if results.is_oracle else is_learned, tuning=tuning))
-    return models, remarks, cases
+    return models, remarks, cases_digest
 
 
 def _model_results(
-    name: str, folders: Mapping[int, ModelFolder], frames: list[pd.DataFrame], settings: Json, metrics: Iterable[str]
+    name: str,
+    folders: Mapping[int, ModelFolder],
+    values: list[dict[str, Array]],
+    settings: Json,
+    metrics: Iterable[str],
 ) -> ModelResults:
-    """Return the results of one model from its folders by seed and their per-user tables."""
+    """Return the results of one model from its folders by seed and their values by metric."""
     seconds_to_best = [folder.status()["seconds_to_best"] for folder in folders.values()]
     return ModelResults(
         name=name,
         seeds=tuple(folders),
-        values={metric: np.stack([frame[metric].to_numpy() for frame in frames]) for metric in metrics},
+        values={metric: stack_arrays([each[metric] for each in values]) for metric in metrics},
         seconds_to_best=float(np.mean(seconds_to_best)),
         settings=settings,
         folders=tuple(folders.values()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 import pandas as pd
 
 from aprec_like.errors import InputError
-from aprec_like.files import atomic_write, read_regular, refuse_link, remove_folder, storage_errors
+from aprec_like.files import atomic_write, open_regular, read_regular, refuse_link, remove_folder, storage_errors
 from aprec_like.types import Json
 from evaluation.results.files import (
     digest_file,
+    digest_open_file,
     parse_csv,
     parse_json,
     parse_parquet,
@@ -29,10 +30,12 @@ from evaluation.results.files import (
 )
 from evaluation.results.identity import Identity
 from evaluation.results.schemas import check_json, check_table
+from evaluation.results.user_columns import UserColumns, open_user_columns
 
 WEIGHTS = "checkpoint/best.weights.h5"
+PER_USER = "per_user.parquet"
 TOP_ITEMS = "top_items.parquet"
-MODEL_FILES = ("history.csv", "metrics.json", "per_user.parquet", TOP_ITEMS, WEIGHTS)
+MODEL_FILES = ("history.csv", "metrics.json", PER_USER, TOP_ITEMS, WEIGHTS)
 """Files with their sha256 in status.json."""
 OPTIONAL_FILES = (TOP_ITEMS, WEIGHTS)
 """Large files of a finished model that a published folder may leave out."""
@@ -129,9 +132,9 @@ class ModelFolder:
         """Write metrics.json: means over users."""
         write_json(self.path / "metrics.json", metrics)
 
-    def write_per_user(self, frame: pd.DataFrame) -> None:
+    def write_per_user(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
         """Write per_user.parquet: one row per test user."""
-        write_parquet(self.path / "per_user.parquet", frame)
+        write_parquet(self.path / PER_USER, frames)
 
     def write_top_items(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
         """Write top_items.parquet: one row per test user and position."""
@@ -194,8 +197,23 @@ class ModelFolder:
 
     def read_per_user(self) -> pd.DataFrame:
         """Read per_user.parquet of a finished model."""
-        path, data = self._read("per_user.parquet")
+        path, data = self._read(PER_USER)
         return check_table(path, parse_parquet(path, data))
+
+    def read_cases(self) -> pd.DataFrame:
+        """Read the columns user and target of per_user.parquet."""
+        with self.open_per_user() as columns:
+            return columns.read_cases()
+
+    @contextlib.contextmanager
+    def open_per_user(self) -> Iterator[UserColumns]:
+        """Open per_user.parquet of a finished model, to read some of its columns."""
+        path = self._existing(PER_USER)
+        with open_regular(path) as file:
+            self._check_digest(PER_USER, digest_open_file(path, file))
+            file.seek(0)
+            with open_user_columns(path, file) as columns:
+                yield columns
 
     @property
     def has_top_items(self) -> bool:

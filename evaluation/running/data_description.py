@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from aprec_like.interactions import Interactions
-from aprec_like.out_of_core import slices
+from aprec_like.out_of_core import slices, to_series
 from aprec_like.recipe import Recipe
 from aprec_like.settings import describe
 from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
@@ -74,8 +74,8 @@ def describe_cases(split: Split) -> pd.DataFrame:
     known, users, targets = split.test.known, split.test.users, split.test.targets
     lengths = known.lengths[users]
     columns = {
-        "user": known.user_ids[users],
-        "target": known.item_ids[targets],
+        "user": to_series(known.user_ids[users]),
+        "target": to_series(known.item_ids[targets]),
         "history_length": lengths,
         "target_count": known.item_counts()[targets],
     }
@@ -89,7 +89,8 @@ def describe_items(split: Split) -> pd.DataFrame:
     """Return one row per item: id, numbers of interactions before the test and in training, columns of the dataset."""
     known = split.test.known
     counts = {"count": known.item_counts(), "train_count": split.train.item_counts()}
-    return pd.DataFrame({"item": known.item_ids, **counts, **known.item_columns})
+    described = {name: to_series(column) for name, column in known.item_columns.items()}
+    return pd.DataFrame({"item": to_series(known.item_ids), **counts, **described})
 
 
 def describe_histories(split: Split) -> Iterator[pd.DataFrame]:

@@ -23,8 +23,8 @@ from aprec_like.types import Json
 from evaluation.caveats.data import data_sentences
 from evaluation.results.environment import describe_environment, total_memory
 from evaluation.results.identity import identify
-from evaluation.results.metric_columns import add_metrics
 from evaluation.results.store import ModelFolder, RunFolder, check_names
+from evaluation.results.user_columns import read_metric_values
 from evaluation.running.changed_recipe import can_go_on, check_unchanged, has_other_depth, stored_models
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
 from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
@@ -150,8 +150,9 @@ def _update_metrics(run: RunFolder, recipe: Recipe, removed: Sequence[ModelAndSe
     """Compute the recipe's metrics of finished models from their stored ranks."""
     for name, seed, folder in run.models():
         if name in recipe.models and (name, seed) not in removed and _is_readable_and_finished(folder):
-            per_user = add_metrics(folder.path, folder.read_per_user(), recipe.evaluation.columns)
-            folder.replace_metrics(summarise(per_user, recipe.evaluation))
+            with folder.open_per_user() as columns:
+                values = read_metric_values(columns, recipe.evaluation.columns)
+            folder.replace_metrics(summarise(values, recipe.evaluation))
 
 
 def _keep_code(settings: Json, stored: Json, names: Iterable[str]) -> None:

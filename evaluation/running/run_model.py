@@ -20,7 +20,13 @@ from evaluation.results.identity import check_unchanged_data
 from evaluation.running.beside_popularity import compare_with_popularity, loss_change
 from evaluation.running.fit_model import ModelRun, fit_model, load_fitted, remove_states, stop_if_requested
 from evaluation.running.progress import Display, format_duration
-from evaluation.running.result_tables import summarise, tabulate_history, tabulate_top_items, tabulate_users
+from evaluation.running.result_tables import (
+    metric_columns,
+    summarise,
+    tabulate_history,
+    tabulate_top_items,
+    tabulate_users,
+)
 
 
 def run_model(
@@ -47,12 +53,11 @@ def run_model(
         check_unchanged_data(interactions.digest(), split.digest(), run.identity)
     fitted = load_fitted(run, split, display) or fit_model(run, interactions, split, display, is_stopping, read_cost)
     rankings = _rank(fitted.scorer, split, evaluation, display, is_stopping)
-    per_user = tabulate_users(rankings, split, evaluation)
     if fitted.history is not None:
         folder.write_history(tabulate_history(fitted.history))
-    folder.write_per_user(per_user)
+    folder.write_per_user(tabulate_users(rankings, split, evaluation))
     folder.write_top_items(tabulate_top_items(rankings, split))
-    folder.write_metrics(summarise(per_user, evaluation))
+    folder.write_metrics(summarise(metric_columns(rankings, evaluation), evaluation))
     seconds = time.monotonic() - started + fitted.seconds_before
     devices = [device.device_type for device in tf.config.list_logical_devices()]
     memory = {"peak_memory_gib": peak_memory_gib(), "peak_gpu_memory_gib": peak_gpu_memory_gib()}

@@ -12,7 +12,6 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from evaluation.analysis.comparison import Rules, compare_models
 from evaluation.analysis.metric_tests import MetricTests
@@ -87,12 +86,11 @@ def family_rates(num_runs, num_models, num_seeds, training_std, seed=0) -> tuple
     The second corrects by Holm for the tests of the best model alone, over users, as if it had been named before.
     """
     random = np.random.default_rng(seed)
-    cases = pd.DataFrame({"user": np.arange(NUM_USERS), "target": 0})
     has_star = []
     gc.freeze()  # statsmodels collects garbage in every correction, which takes longer than the simulation
     for _ in range(num_runs):
         models = simulate(random, [num_seeds] * num_models, training_std)
-        runs = LoadedRuns("null", models, (METRIC,), cases, {"evaluation": {"exclude_seen": True}}, [], ())
+        runs = LoadedRuns("null", models, (METRIC,), NUM_USERS, "", {"evaluation": {"exclude_seen": True}}, [], ())
         comparison = compare_models(runs, Rules(alpha=ALPHA))
         values = {model.name: model.per_user(METRIC) for model in models}
         best = comparison.ranked(METRIC)[0]
