@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import keras
 import numpy as np
@@ -16,15 +15,12 @@ from aprec_like.interactions import MASK, PADDING, Histories
 from aprec_like.losses import BCE, GBCE, FullLoss, SampledLoss, Softmax
 from aprec_like.losses.chunked_sampled import sampled_loss_sum
 from aprec_like.models import BERT4Rec, Flavour, Network, SASRec
-from aprec_like.models.bert4rec import NUM_SPECIAL_ROWS, BERT4RecNetwork
-from aprec_like.models.sasrec import SASRecNetwork
+from aprec_like.models.bert4rec import NUM_SPECIAL_ROWS
 from aprec_like.ranking.rank_catalogue import NetworkScorer
 from aprec_like.types import Array, Tensor
 
 Vectors = dict[str, Array]
 """Arrays of a file by name: weights, inputs, and expected states, scores, losses and gradients."""
-
-AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 def read_vectors(path: Path) -> Vectors:
@@ -95,7 +91,7 @@ def named_loss(kind: str, num_negatives: int) -> SampledLoss | FullLoss:
     return GBCE(num_negatives, float(kind.removeprefix("t"))) if kind else BCE(num_negatives, is_averaged=False)
 
 
-def mean_loss(network: SASRecNetwork, loss: SampledLoss | FullLoss, expected: Vectors) -> Tensor:
+def mean_loss(network: Network, loss: SampledLoss | FullLoss, expected: Vectors) -> Tensor:
     """Return the mean loss over positions with an input and a target, with the negatives of the file."""
     items, targets = (expected[name].astype(np.int32) for name in ("input_items", "target_items"))
     is_target = (items >= 0) & (targets >= 0)
@@ -108,7 +104,7 @@ def mean_loss(network: SASRecNetwork, loss: SampledLoss | FullLoss, expected: Ve
     return sampled_loss_sum(loss, states, network.score_table, candidates, weights, network.num_items)
 
 
-def build_sasrec(vectors: Vectors) -> SASRecNetwork:
+def build_sasrec(vectors: Vectors) -> Network:
     """Build a SASRec network with the weights of a file."""
     is_original = "output_embedding" not in vectors
     num_items, dim = vectors["item_embedding"].shape
@@ -128,7 +124,7 @@ def build_sasrec(vectors: Vectors) -> SASRecNetwork:
     return _set_weights(network, vectors)
 
 
-def build_bert4rec(vectors: Vectors) -> BERT4RecNetwork:
+def build_bert4rec(vectors: Vectors) -> Network:
     """Build a BERT4Rec network with the weights of a file."""
     num_rows, dim = vectors["word_embedding"].shape
     network = BERT4Rec(
@@ -142,7 +138,7 @@ def build_bert4rec(vectors: Vectors) -> BERT4RecNetwork:
     return _set_weights(network, vectors | {"token_type_embedding": vectors["token_type_embedding_row0"][None]})
 
 
-def _set_weights(network: AnyNetwork, vectors: Vectors) -> AnyNetwork:
+def _set_weights(network: Network, vectors: Vectors) -> Network:
     """Set the variables of a network to the arrays of a file; further rows of tables become zero."""
     for name, variable in named_variables(network).items():
         values = np.zeros(variable.shape, np.float32)

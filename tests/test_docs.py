@@ -16,6 +16,7 @@ from aprec_like import datasets, filters, losses, metrics, models, recipe, split
 from aprec_like.recipe import Evaluation, Recipe, load_recipe
 from aprec_like.training import train
 from evaluation import compare
+from evaluation.running.plan import describe_plan
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,12 +68,23 @@ def test_every_command_of_the_tutorial_runs(is_whole, tmp_path):
 
 
 def test_a_recipe_may_define_its_own_loss(tmp_path):
-    ((name, text),) = files("docs/extending.md").items()
-    (tmp_path / name).write_text(text)
-    loaded = load_recipe(tmp_path / name)
+    loaded = load_from_docs("own_loss.py", tmp_path)
     split = loaded.split.split(loaded.load(tmp_path))
     history = train(loaded.models["SASRec, hinge"], split, seed=1).history
     assert history[-1].loss < history[0].loss - 0.01
+
+
+def test_a_recipe_may_define_its_own_model(tmp_path):
+    loaded = load_from_docs("own_model.py", tmp_path)
+    split = loaded.split.split(loaded.load(tmp_path))
+    outcome = train(loaded.models["GRU"], split, seed=1)
+    assert outcome.history[-1].loss < outcome.history[0].loss - 0.01
+    assert "GRU: about 12,800 parameters; 37 steps per epoch" in describe_plan(loaded, ["GRU"], tmp_path)
+
+
+def load_from_docs(name, folder):
+    (folder / name).write_text(files("docs/extending.md")[name])
+    return load_recipe(folder / name)
 
 
 def test_gbce_trains_a_keras_model_without_the_harness():

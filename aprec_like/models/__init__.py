@@ -8,6 +8,7 @@ from aprec_like.models.matrix_factorisation import MatrixFactorisation
 from aprec_like.models.oracle import Oracle
 from aprec_like.models.popularity import Popularity
 from aprec_like.models.sasrec import GSASREC_FLAVOUR, ORIGINAL_FLAVOUR, Flavour, SASRec
+from aprec_like.models.transformer import dropout
 
 __all__ = [
     "GELU",
@@ -33,4 +34,5 @@ __all__ = [
     "SASRecBlock",
     "Scorer",
     "SwiGLU",
+    "dropout",
 ]

@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import Examples
+from aprec_like.batches import Examples, PaddedExamples
 from aprec_like.batches.layouts import Batch, PackedBucket, Packing
 from aprec_like.batches.shards import current_replica
 from aprec_like.errors import InputError
 from aprec_like.gathers import gather_distinct, gather_rows
-from aprec_like.interactions import Histories, Interactions
+from aprec_like.interactions import PADDING, Histories, Interactions
 from aprec_like.settings import dataclasses_in, describe, restore
 from aprec_like.types import Array, Json, Tensor
 
@@ -50,21 +50,24 @@ class CountingModel(ABC):
 
 
 class Network(keras.Model):
-    """A network whose logit of an item is the dot product of a state and the item's row in a table."""
+    """A network whose logit of an item is the dot product of a state and the item's row in a table.
 
-    settings: Any
-    """The architecture, a `NeuralModel`."""
+    Subclasses define `call` and `score_table`; their constructors call this one first.
 
-    num_items: int
-    num_users: int = 0
+    Args:
+        settings: the architecture, a `NeuralModel`.
+        num_items: size of the catalogue.
+        num_users: number of users in the training data; for models with parameters per user.
+        logit_bias: initial value of a trainable bias that is added to all logits and changes no ranking; `None` for no
+            bias.
+    """
 
-    logit_bias: Tensor | None = None
-    """Trainable bias added to all logits; `None` in a network built without one. Rankings do not change."""
-
-    def _add_logit_bias(self, value: float | None) -> None:
-        """Create `logit_bias` with this initial value; none if `None`. For constructors."""
-        if value is not None:
-            initializer = keras.initializers.Constant(value)
+    def __init__(self, settings: Any, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> None:
+        super().__init__(name=type(settings).__name__.lower())
+        self.settings, self.num_items, self.num_users = settings, num_items, num_users
+        self.logit_bias: Tensor | None = None
+        if logit_bias is not None:
+            initializer = keras.initializers.Constant(logit_bias)
             self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
 
     @override
@@ -94,7 +97,8 @@ class Network(keras.Model):
         Args:
             items: (batch, length) items, padded on the left with PADDING.
             dropout_seed: (2,) seed of dropout; `None` for no dropout (inference).
-            packing: which sequences share a row; `None` if each has a row of its own.
+            packing: which sequences share a row; `None` if each has a row of its own. Only networks whose examples
+                may be packed, such as `ShiftedExamples`, need this argument.
         """
 
     def target_states(self, batch: Batch, dropout_seed: Tensor | None = None) -> Tensor:
@@ -127,19 +131,22 @@ class Network(keras.Model):
         """Transform states to the form that is multiplied with the item table; the identity by default."""
         return states
 
-    @abstractmethod
     def last_states(self, histories: Histories) -> Tensor:
         """(users, dim) projected state from which the next item of each history is predicted."""
+        return self.next_item_states(histories.last(self.settings.max_length))
 
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def next_item_states(self, items: Tensor) -> Tensor:
         """(users, dim) the states of `last_states` for histories in a tensor, by TensorFlow operations only.
 
-        Exported models compute it. The default raises `InputError`: the network cannot be exported.
+        Exported models compute it. By default it is the last state of the last `max_length` items.
 
         Args:
             items: (users, length of at least 1) int32 items, padded on the left with PADDING, of any length.
         """
-        raise InputError(f"{type(self).__name__} cannot be exported: it has no next_item_states")
+        missing = tf.maximum(0, self.settings.max_length - tf.shape(items)[1])
+        items = tf.pad(items, [[0, 0], [missing, 0]], constant_values=PADDING)[:, -self.settings.max_length :]
+        return self.project(tf.cast(self(items)[:, -1], tf.float32))
 
     @property
     @abstractmethod
@@ -162,12 +169,34 @@ def gather_targets(bucket_values: list[Tensor], batch: Batch) -> Tensor:
     return gather_distinct(flat, batch.flat_positions)
 
 
+ACTIVATIONS_PER_VALUE = 32
+"""Values kept for the gradient per position and dimension, where a model does not say: as much as two SASRec blocks."""
+
+LAYERS_THAT_NEED_TRAINING_MODE = (
+    keras.layers.Dropout,
+    keras.layers.AlphaDropout,
+    keras.layers.GaussianDropout,
+    keras.layers.GaussianNoise,
+    keras.layers.BatchNormalization,
+)
+
+
 class NeuralModel(ABC):
-    """The architecture of a network. Subclasses are frozen dataclasses of its settings."""
+    """The architecture of a network. Subclasses are frozen dataclasses of its settings.
+
+    A model of sequences defines `make_network` and the settings `max_length` and `embedding_dim`. All else has a default
+    that is right for any causal network; models override it to be faster, or to learn from other examples.
+    """
+
+    max_length: int
+    """Number of last items that the network sees, for models of sequences."""
 
     embedding_dim: int
 
     @abstractmethod
+    def make_network(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
+        """Make a network, whose weights may be created by its first call. The arguments are those of `build`."""
+
     def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
         """Build a network with new weights, drawn from Keras' global seed.
 
@@ -176,19 +205,31 @@ class NeuralModel(ABC):
             num_users: number of users in the training data; for models with parameters per user.
             logit_bias: initial value of a trainable bias of all logits; `None` for no bias.
         """
+        network = self.make_network(num_items, num_users=num_users, logit_bias=logit_bias)
+        network(tf.zeros([1, getattr(self, "max_length", 1)], tf.int32))
+        _check_layers(network)
+        return network
 
-    @abstractmethod
     def examples(self) -> Examples:
-        """How training data becomes inputs and targets."""
+        """How training data becomes inputs and targets: by default every position predicts the item after it."""
+        return PaddedExamples(self.max_length)
 
-    @abstractmethod
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
-        """Number of trainable parameters of the network, without building it."""
+        """Number of trainable parameters of the network, without building it; by default that of two item tables."""
+        return 2 * num_items * self.embedding_dim
 
-    @abstractmethod
     def activations_per_case(self) -> int:
         """Estimated number of values that a training step keeps per case for the gradient, without logits."""
+        return ACTIVATIONS_PER_VALUE * self.max_length * self.embedding_dim
 
-    @abstractmethod
-    def targets_per_case(self) -> int:
-        """Maximum number of targets of a training case."""
+
+def _check_layers(network: Network) -> None:
+    """Refuse layers that would silently do nothing: training knows no Keras mode, and repeats every step exactly."""
+    for layer in network._flatten_layers():
+        has_dropout = getattr(layer, "dropout", 0) or getattr(layer, "recurrent_dropout", 0)
+        if isinstance(layer, LAYERS_THAT_NEED_TRAINING_MODE) or has_dropout:
+            raise InputError(
+                f"{type(network).__name__}: the layer {layer.name} ({type(layer).__name__}) drops values or learns "
+                "only in Keras' training mode, which is never on; for dropout use "
+                "aprec_like.models.dropout(values, rate, dropout_seed, index)"
+            )

@@ -103,10 +103,8 @@ class BERT4Rec(TransformerModel):
         return BlockSizes(self.max_length, self.embedding_dim, self.num_heads, self.dropout_rate, LAYER_NORM_EPSILON)
 
     @override
-    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> BERT4RecNetwork:
-        network = BERT4RecNetwork(self, num_items, logit_bias)
-        network(tf.zeros([1, self.max_length], tf.int32))
-        return network
+    def make_network(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> BERT4RecNetwork:
+        return BERT4RecNetwork(self, num_items, num_users=num_users, logit_bias=logit_bias)
 
     @override
     def examples(self) -> MaskedExamples:
@@ -131,20 +129,15 @@ class BERT4Rec(TransformerModel):
             position = self.block.activations_per_position(self.block_sizes)
         return self.num_layers * self.max_length * position
 
-    @override
-    def targets_per_case(self) -> int:
-        return self.examples().max_masked
-
 
 @keras.saving.register_keras_serializable("aprec_like")
 class BERT4RecNetwork(Network):
     """The network of `BERT4Rec`. Item i has row i of the item table, also the output table; padding and mask follow."""
 
-    def __init__(self, settings: BERT4Rec, num_items: int, logit_bias: float | None) -> None:
-        super().__init__(name="bert4rec")
-        self._add_logit_bias(logit_bias)
-        self.settings = settings
-        self.num_items = num_items
+    def __init__(
+        self, settings: BERT4Rec, num_items: int, *, num_users: int = 0, logit_bias: float | None = None
+    ) -> None:
+        super().__init__(settings, num_items, num_users=num_users, logit_bias=logit_bias)
 
         def table(rows: int, name: str) -> Any:
             return keras.layers.Embedding(

@@ -51,12 +51,12 @@ class MatrixFactorisation(NeuralModel):
             raise ValueError(f"MatrixFactorisation needs embedding_dim of at least 1. Received: {self.embedding_dim}")
 
     @override
-    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
+    def make_network(
+        self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None
+    ) -> MatrixFactorisationNetwork:
         if num_users < 1:
             raise ValueError(f"MatrixFactorisation needs num_users of at least 1. Received: num_users={num_users}")
-        network = MatrixFactorisationNetwork(self, num_items, num_users, logit_bias)
-        network(tf.zeros([1, 1], tf.int32))
-        return network
+        return MatrixFactorisationNetwork(self, num_items, num_users=num_users, logit_bias=logit_bias)
 
     @override
     def examples(self) -> PairExamples:
@@ -70,10 +70,6 @@ class MatrixFactorisation(NeuralModel):
     def activations_per_case(self) -> int:
         return self.embedding_dim + 2
 
-    @override
-    def targets_per_case(self) -> int:
-        return 1
-
 
 @keras.saving.register_keras_serializable("aprec_like")
 class MatrixFactorisationNetwork(Network):
@@ -82,10 +78,10 @@ class MatrixFactorisationNetwork(Network):
     A state is the user's vector, a 1 and the user's bias; an item's row is the item's vector, its bias and a 1.
     """
 
-    def __init__(self, settings: MatrixFactorisation, num_items: int, num_users: int, logit_bias: float | None) -> None:
-        super().__init__(name="matrix_factorisation")
-        self._add_logit_bias(logit_bias)
-        self.settings, self.num_items, self.num_users = settings, num_items, num_users
+    def __init__(
+        self, settings: MatrixFactorisation, num_items: int, *, num_users: int, logit_bias: float | None = None
+    ) -> None:
+        super().__init__(settings, num_items, num_users=num_users, logit_bias=logit_bias)
         limit = 0.5 / settings.embedding_dim
 
         def table(rows: int, columns: int, initializer: Any, name: str) -> Any:
@@ -108,6 +104,10 @@ class MatrixFactorisationNetwork(Network):
         if histories.users is None:
             raise InputError("matrix factorisation recommends only for users seen in training, not for a new history")
         return tf.cast(self(tf.constant(histories.users)[:, None])[:, 0], tf.float32)
+
+    @override
+    def next_item_states(self, items: Tensor) -> Tensor:
+        raise InputError("matrix factorisation cannot be exported: it recommends only for users seen in training")
 
     @property
     @override

@@ -89,10 +89,8 @@ class SASRec(TransformerModel):
         return BlockSizes(self.max_length, self.embedding_dim, self.num_heads, self.dropout_rate, epsilon)
 
     @override
-    def build(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> SASRecNetwork:
-        network = SASRecNetwork(self, num_items, logit_bias)
-        network(tf.zeros([1, self.max_length], tf.int32))
-        return network
+    def make_network(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> SASRecNetwork:
+        return SASRecNetwork(self, num_items, num_users=num_users, logit_bias=logit_bias)
 
     @override
     def examples(self) -> ShiftedExamples:
@@ -109,20 +107,15 @@ class SASRec(TransformerModel):
     def activations_per_case(self) -> int:
         return self.num_blocks * self.max_length * self.block.activations_per_position(self.block_sizes)
 
-    @override
-    def targets_per_case(self) -> int:
-        return self.max_length
-
 
 @keras.saving.register_keras_serializable("aprec_like")
 class SASRecNetwork(Network):
     """The network of `SASRec`. Item i has row i of a table; padding has row num_items, whose value never matters."""
 
-    def __init__(self, settings: SASRec, num_items: int, logit_bias: float | None) -> None:
-        super().__init__(name="sasrec")
-        self._add_logit_bias(logit_bias)
-        self.settings = settings
-        self.num_items = num_items
+    def __init__(
+        self, settings: SASRec, num_items: int, *, num_users: int = 0, logit_bias: float | None = None
+    ) -> None:
+        super().__init__(settings, num_items, num_users=num_users, logit_bias=logit_bias)
         dim, flavour = settings.embedding_dim, settings.flavour
 
         def table(rows: int, name: str) -> Any:

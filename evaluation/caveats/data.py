@@ -7,8 +7,17 @@ from aprec_like.types import Json
 
 def data_sentences(dataset: Json) -> list[str]:
     """Return what a reader must know about the split, from the content of dataset.json."""
-    found = [_unreachable_sentence(dataset), leakage_sentence(dataset.get("leakage"))]
-    return [sentence for sentence in found if sentence]
+    found = [_users_sentence(dataset), _unreachable_sentence(dataset), _unlearned_sentence(dataset)]
+    return [sentence for sentence in (*found, leakage_sentence(dataset.get("leakage"))) if sentence]
+
+
+def _users_sentence(dataset: Json) -> str | None:
+    """Return how many users are not evaluated, because the split finds no target for them; `None` if all are."""
+    split = dataset.get("split", {})
+    num_tested = split.get("sampled_from", split.get("test_users"))
+    if num_tested is None or num_tested >= dataset["users"]:
+        return None
+    return f"{dataset['users'] - num_tested:,} of {dataset['users']:,} users have no target in this split"
 
 
 def _unreachable_sentence(dataset: Json) -> str | None:
@@ -18,8 +27,16 @@ def _unreachable_sentence(dataset: Json) -> str | None:
     texts = [f"{counts[name]:,} {reason}" for reason, name in reasons.items() if counts.get(name)]
     if not texts:
         return None
-    total, num_targets = sum(counts.values()), dataset.get("split", {}).get("test_users", 0)
+    total, num_targets = counts["cold"] + counts["seen"], dataset.get("split", {}).get("test_users", 0)
     return f"{total:,} of {num_targets:,} targets can't be hit by any model ({', '.join(texts)})"
+
+
+def _unlearned_sentence(dataset: Json) -> str | None:
+    """Return how many targets are hit by chance alone; `None` if there are none."""
+    num_unlearned = (dataset.get("unreachable_targets") or {}).get("unlearned")
+    if not num_unlearned:
+        return None
+    return f"{num_unlearned:,} other targets occur in the validation part, but never in the training part"
 
 
 def leakage_sentence(leakage: Json | None) -> str | None:

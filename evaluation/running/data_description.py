@@ -12,7 +12,7 @@ from aprec_like.interactions import Interactions
 from aprec_like.out_of_core import slices, to_series
 from aprec_like.recipe import Recipe
 from aprec_like.settings import describe
-from aprec_like.splits import Split, TemporalSplit, leave_one_out_leakage
+from aprec_like.splits import FitOn, Split, TemporalSplit, leave_one_out_leakage
 from aprec_like.types import Json
 
 SECONDS_PER_DAY = 86_400
@@ -40,7 +40,7 @@ def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> J
             "digest": split.digest(),
             **_describe_sample(recipe, split),
         },
-        "unreachable_targets": count_unreachable(split, exclude_seen=recipe.evaluation.exclude_seen),
+        "unreachable_targets": count_unreachable(split, recipe.fit_on, exclude_seen=recipe.evaluation.exclude_seen),
         **({"leakage": asdict(leakage)} if leakage else {}),
     }
 
@@ -52,18 +52,24 @@ def _describe_sample(recipe: Recipe, split: Split) -> Json:
     return {"sampled_from": split.sampled_from, "sample_seed": recipe.evaluation.seed}
 
 
-def count_unreachable(split: Split, *, exclude_seen: bool) -> Json:
-    """Count the test targets that no ranking can hit.
+def count_unreachable(split: Split, fit_on: FitOn, *, exclude_seen: bool) -> Json:
+    """Count the test targets that no ranking can hit, and those that models have no chance to learn.
 
     Returns:
         `cold`: targets that never occur before the test. `seen`: targets in the user's history, if these are excluded.
+        `unlearned`: other targets that occur in the validation part alone, if not all models learn from it.
     """
-    test, num_seen = split.test, 0
+    test = split.test
+    is_seen = np.zeros(len(test), bool)
     for cases in slices(len(test), CHUNK_CASES) if exclude_seen else ():
         histories, targets = test.histories(cases), test.targets[cases]
         rows = histories.rows
-        num_seen += len(np.unique(rows[histories.items == targets[rows]]))
-    return {"cold": int(np.count_nonzero(~test.is_learnable())), "seen": num_seen}
+        is_seen[cases.start + rows[histories.items == targets[rows]]] = True
+    counts = {"cold": int(np.count_nonzero(~test.is_learnable())), "seen": int(np.count_nonzero(is_seen))}
+    if fit_on == "train+validation":
+        return counts
+    is_unlearned = test.is_learnable() & (split.train.item_counts()[test.targets] == 0) & ~is_seen
+    return counts | {"unlearned": int(np.count_nonzero(is_unlearned))}
 
 
 def describe_cases(split: Split) -> pd.DataFrame:

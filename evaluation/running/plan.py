@@ -14,10 +14,13 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, SampledLoss
 from aprec_like.losses.chunks import chunk_elements
-from aprec_like.models import CountingModel
+from aprec_like.models import CountingModel, NeuralModel
 from aprec_like.models.matrix_factorisation import PairExamples
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.space import describe_space
+from aprec_like.splits import Split
+from evaluation.caveats.data import data_sentences
+from evaluation.running.data_description import describe_data
 
 BYTES_PER_FLOAT = 4
 COPIES_OF_WEIGHTS = 4
@@ -34,10 +37,12 @@ BYTES_PER_USER_VALUE, BYTES_PER_TOP_ITEM = 8, 24
 
 def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
     """Return the plan as text; reads the data if it is on disk, and never downloads it."""
-    name, train = type(recipe.dataset).__name__, None
+    name, train, sentences = type(recipe.dataset).__name__, None, []
     if recipe.dataset.is_on_disk(data_dir):
         interactions = recipe.load(data_dir)
-        train = recipe.split_interactions(interactions).train
+        split = recipe.split_interactions(interactions)
+        train, description = split.train, describe_data(recipe, interactions, split)
+        sentences = [_describe_split(split), *data_sentences(description)]
         sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
         lengths = interactions.lengths
         source = "read from disk"
@@ -48,7 +53,7 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
     else:
         raise InputError(f"{name} is not in {data_dir}, and its sizes are not known without the data")
     counts = f"{sizes.users:,} users, {sizes.items:,} items, {sizes.interactions:,} interactions"
-    lines = [f"{name} ({source}): {counts}{shape}"]
+    lines = [f"{name} ({source}): {counts}{shape}", *sentences]
     for name in names:
         model = recipe.models[name]
         details = (
@@ -60,6 +65,13 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
     return "\n".join(lines)
 
 
+def _describe_split(split: Split) -> str:
+    return (
+        f"{split.train.num_interactions:,} training interactions, {len(split.validation):,} validation users, "
+        f"{len(split.test):,} test users"
+    )
+
+
 def _describe_training(trained: Trained, sizes: Sizes, train: Interactions | None) -> list[str]:
     training, examples = trained.training, trained.model.examples()
     has_pairs = isinstance(examples, PairExamples)
@@ -69,8 +81,9 @@ def _describe_training(trained: Trained, sizes: Sizes, train: Interactions | Non
     steps = num_steps_per_epoch(num_cases, training.batch_settings)
     unit = "interactions" if has_pairs else "users"
     num_parameters = trained.model.num_parameters(sizes.items, sizes.users) + trained.prior_start
+    is_exact = type(trained.model).num_parameters is not NeuralModel.num_parameters
     details = [
-        f"{num_parameters:,} parameters",
+        f"{num_parameters:,} parameters" if is_exact else f"about {num_parameters:,} parameters",
         f"{steps} steps per epoch of {training.batch_size} {unit}, at most {training.max_epochs:,} epochs",
     ]
     if isinstance(trained.loss, BinaryLoss):
@@ -85,7 +98,7 @@ def predict_memory(trained: Trained, sizes: Sizes) -> int:
     model, loss, batch_size = trained.model, trained.loss, trained.training.batch_size
     weights = COPIES_OF_WEIGHTS * model.num_parameters(sizes.items, sizes.users)
     activations = batch_size * model.activations_per_case()
-    targets = batch_size * model.targets_per_case()
+    targets = model.examples().max_targets(batch_size)
     if not isinstance(loss, SampledLoss):
         # The table's gradient is computed in parts, concatenated and extended by the rows of special tokens.
         output = 2 * sizes.items * model.embedding_dim + 4 * chunk_elements()

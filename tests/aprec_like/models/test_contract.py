@@ -32,6 +32,7 @@ from aprec_like.recipe_classes import recipe_classes
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training.loop import train
 from aprec_like.training.settings import EarlyStopping, Training
+from tests.aprec_like.models.own_gru import GRU
 from tests.aprec_like.test_contracts import assert_is_a_setting, listed
 from tests.conftest import NUM_ITEMS, circle_sequences, interactions_from
 
@@ -52,9 +53,12 @@ NETWORKS |= {
     for cls in listed(models, Block)
     if cls is not SASRecBlock
 }
+NETWORKS["own model"] = GRU()
 SEQUENCE_NETWORKS = {name: model for name, model in NETWORKS.items() if name != "MatrixFactorisation"}
 TESTED = {type(model) for model in NETWORKS.values()}
 NETWORKS |= {cls.__name__: cls() for cls in listed(models, NeuralModel) if cls not in TESTED}
+PACKAGE_NETWORKS = {name: model for name, model in NETWORKS.items() if name != "own model"}
+"""Networks that know their number of parameters, and can be read as whole Keras models."""
 TRAINING = Training(
     batch_size=32, max_epochs=60, early_stopping=EarlyStopping(patience=25), optimizer=Adam(learning_rate=0.01)
 )
@@ -87,7 +91,7 @@ def split(data):
 
 @by_name(NETWORKS)
 def test_an_architecture_is_a_setting(model):
-    assert_is_a_setting(model, recipe_classes())
+    assert_is_a_setting(model, recipe_classes() | {"GRU": GRU})
 
 
 @by_name(NETWORKS)
@@ -103,7 +107,7 @@ def test_a_batch_scores_like_its_users_one_by_one(model, data):
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
-@by_name(NETWORKS)
+@by_name(PACKAGE_NETWORKS)
 def test_the_number_of_parameters_is_known_without_building(model):
     network = model.build(NUM_ITEMS, num_users=30)
     assert network.count_params() == model.num_parameters(NUM_ITEMS, 30)
@@ -129,7 +133,7 @@ def test_weights_survive_saving(model, data, tmp_path):
     np.testing.assert_array_equal(scorer.score(histories), other.score(histories))
 
 
-@by_name(NETWORKS)
+@by_name(PACKAGE_NETWORKS)
 def test_a_network_survives_saving_as_a_keras_model(model, data, tmp_path):
     scorer = NetworkScorer(model.build(NUM_ITEMS, num_users=30, logit_bias=-1.5))
     scorer.network.save(tmp_path / "model.keras")
@@ -166,7 +170,14 @@ def test_more_room_for_padding_changes_a_score_only_where_padding_is_attended(mo
     assert difference > 1e-3 if is_attended else difference < 1e-4
 
 
+@pytest.mark.parametrize("settings", [{"keras_dropout": 0.2}, {"has_batch_norm": True}], ids=str)
+def test_layers_that_would_do_nothing_are_refused(settings):
+    with pytest.raises(InputError, match=r"GRUNetwork: the layer .* training mode, which is never on"):
+        GRU(**settings).build(NUM_ITEMS)
+
+
 LEARNERS = {
+    "own model": Trained(GRU(), Softmax(), TRAINING),
     "SASRec, sampled softmax": Trained(SASREC, SampledSoftmax(8), TRAINING),
     "SASRec, corrected": Trained(SASREC, SampledSoftmax(8, is_corrected=True), TRAINING),
     "SASRec, unseen items": Trained(replace(SASREC, block=LiGR()), Softmax(excludes_history=True), TRAINING),

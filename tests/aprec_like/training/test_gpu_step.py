@@ -22,6 +22,7 @@ from aprec_like.splits import LeaveOneOut
 from aprec_like.training import EarlyStopping, Trained, Training, make_step, train
 from aprec_like.training.objective import make_objective
 from aprec_like.training.step import _copy_to_gpu, make_steps
+from tests.aprec_like.models.own_gru import GRU
 
 SASREC = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
 BERT = BERT4Rec(
@@ -47,6 +48,7 @@ CASES = {
     "BERT4Rec, gBCE": Trained(BERT, GBCE(8), TRAINING),
     "BERT4Rec that attends to padding": Trained(replace(BERT, is_padding_attended=True), Softmax(), TRAINING),
     "MF-BPR": MFBPR(embedding_dim=8, epochs=1, batch_size=64),
+    "own model": Trained(GRU(max_length=32, embedding_dim=8), Softmax(), TRAINING),
 }
 
 SEED = 2

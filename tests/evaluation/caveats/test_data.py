@@ -23,11 +23,12 @@ EVENTS = [
 ]  # fmt: skip
 
 
-def description(split, *, exclude_seen=True):
+def description(split, *, exclude_seen=True, fit_on="train"):
     recipe = Recipe(
         CSVFile("events.csv", user="user", item="item"),
         {"Popularity": Popularity()},
         split=split,
+        fit_on=fit_on,
         evaluation=Evaluation(exclude_seen=exclude_seen),
     )
     interactions = timed_interactions(EVENTS)
@@ -43,6 +44,21 @@ def description(split, *, exclude_seen=True):
 )
 def test_targets_that_no_model_can_hit_are_counted(exclude_seen, sentence):
     assert sentence in data_sentences(description(LeaveOneOut(1), exclude_seen=exclude_seen))
+
+
+@pytest.mark.parametrize(("fit_on", "is_told"), [("train", True), ("mixed", True), ("train+validation", False)])
+def test_targets_that_only_the_validation_part_has_are_counted_unless_all_models_learn_it(fit_on, is_told):
+    """By hand: with all users validated 12 is held back from users 1 and 2 and is the target of user 3."""
+    told = "1 other targets occur in the validation part, but never in the training part"
+    assert (told in data_sentences(description(LeaveOneOut(None), fit_on=fit_on))) is is_told
+    assert told not in data_sentences(description(LeaveOneOut(1), fit_on=fit_on))
+
+
+def test_users_without_a_target_are_counted():
+    """By hand: three of ten times are at or after 7, of users 1 and 3; user 2 has none."""
+    sentences = data_sentences(description(TemporalSplit(0.3, 0.3)))
+    assert "1 of 3 users have no target in this split" in sentences
+    assert not any("no target" in sentence for sentence in data_sentences(description(LeaveOneOut(1))))
 
 
 def test_the_leak_is_told_to_those_who_use_leave_one_out():

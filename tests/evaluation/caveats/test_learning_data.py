@@ -1,5 +1,7 @@
 """The caption says what the models learned from."""
 
+from dataclasses import replace
+
 import pytest
 
 from aprec_like.models import MarkovChain, Popularity
@@ -7,6 +9,7 @@ from aprec_like.recipe import MFBPR
 from aprec_like.settings import describe
 from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
+from evaluation.results.imported import import_results
 from evaluation.results.load import load_runs
 from evaluation.table_formats import as_latex
 from tests.evaluation.made_runs import MIXED, make_run
@@ -39,3 +42,13 @@ def test_networks_alone_never_learn_from_the_validation_part(tmp_path):
     networks = {name: settings for name, settings in MIXED.items() if settings != describe(Popularity())}
     comparison = compare_models(load_runs([make_run(tmp_path / "run", networks, fit_on="mixed")]))
     assert comparison.data_sentences == ("all models learn from the training part alone",)
+
+
+def test_nobody_knows_what_an_imported_model_learned_from(tmp_path):
+    run = make_run(tmp_path / "run", MODELS, fit_on="train")
+    users = run.read_cases()["user"]
+    (tmp_path / "theirs.csv").write_text("user,NDCG@10\n" + "".join(f"{user},0.1\n" for user in users))
+    runs = load_runs([run], ["NDCG@10"])
+    models = [*runs.models, import_results(tmp_path / "theirs.csv", runs)]
+    caption = main_table(compare_models(replace(runs, models=models))).caption
+    assert "all our models learn from the training part alone; what theirs learned from is not known" in caption
