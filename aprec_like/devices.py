@@ -70,10 +70,29 @@ def prepare_devices(is_exact: bool = False) -> None:
 
 def num_configured_hosts() -> int:
     """Return the number of hosts that TF_CONFIG, TensorFlow's description of a cluster, names; 1 without it."""
+    return len(_read_cluster()[0])
+
+
+def host_number() -> int:
+    """Return the number of this host among those of TF_CONFIG, from 0; the first one leads."""
+    return _read_cluster()[1]
+
+
+def _read_cluster() -> tuple[list[str], int]:
+    """Return the addresses of all workers that TF_CONFIG names, and the index of this one."""
+    text = os.environ.get("TF_CONFIG")
+    if not text:
+        return ["localhost"], 0
+    form = 'TF_CONFIG must be {"cluster": {"worker": [ADDRESSES]}, "task": {"type": "worker", "index": N}}'
     try:
-        return max(1, len(json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {}).get("worker", [])))
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"TF_CONFIG must be a JSON object with a cluster of workers. Received: {error}") from None
+        config = json.loads(text)
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        workers, index = cluster.get("worker") or ["localhost"], int(task.get("index", 0))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{form}. Received: {error}") from None
+    if set(cluster) - {"worker"} or task.get("type", "worker") != "worker" or not 0 <= index < len(workers):
+        raise InputError(f"{form}, without other kinds of tasks. Received: {text}")
+    return workers, index
 
 
 def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:

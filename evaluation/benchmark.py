@@ -48,6 +48,12 @@ def parse_arguments() -> argparse.Namespace:
         help="instead, forecast a training step on an A100, an RTX 4090 and a T4, on any machine: kernels, padding, "
         "work and transfers of the step as a GPU gets it, milliseconds from the devices' data sheets; no measurement",
     )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="instead, compare the memory and time that `run --dry-run --measure` predicts with a training of two "
+        "epochs",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     arguments = parser.parse_args()
     if arguments.steps < 1:

@@ -9,9 +9,13 @@ import argparse
 import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aprec_like.shipped_recipes import find_recipe
 from evaluation.cli import EXIT_CODES, add_memory_option, import_tensorflow, parse_num_jobs, program, run_command
+
+if TYPE_CHECKING:
+    from evaluation.running.run_recipe import RunOptions
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -53,7 +57,16 @@ def parse_arguments() -> argparse.Namespace:
         help="shrink the recipe to seconds, to test that it runs; writes to <recipe>-smoke",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print sizes, parameters, steps and memory; train nothing"
+        "--dry-run",
+        action="store_true",
+        help="print sizes, parameters, steps and predicted memory, and what to change where a model won't fit; train "
+        "nothing",
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="with --dry-run: time a few training steps of every model, a minute or more each, for peak memory and "
+        "minutes per epoch on this machine, and forecast those of an A100, an RTX 4090 and a T4; write nothing",
     )
     parser.add_argument("--fresh", action="store_true", help="train again what is finished or started already")
     parser.add_argument(
@@ -90,13 +103,23 @@ def parse_arguments() -> argparse.Namespace:
         help="train the models as tasks of a Ray cluster, by default the one of $RAY_ADDRESS or this machine, on a "
         'results folder that all its nodes see (pip install "aprec_like[cluster]"; docs/cluster.md)',
     )
+    parser.add_argument(
+        "--slurm",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="train the models as an array job of a Slurm cluster, one task each, on a results folder that all nodes "
+        "see; with options of submitit or sbatch, such as partition=gpu gpus_per_node=1 timeout_min=720 "
+        '(pip install "aprec_like[slurm]"; docs/cluster.md)',
+    )
     arguments = parser.parse_args()
     if arguments.devices != "all" and not (arguments.devices.isdecimal() and int(arguments.devices) >= 1):
         parser.error("--devices must be a number of at least 1, or all")
     arguments.devices = None if arguments.devices == "all" else int(arguments.devices)
     arguments.jobs = parse_num_jobs(parser, arguments.jobs)
-    if (arguments.jobs != 1) + (arguments.devices != 1) + (arguments.ray is not None) > 1:
-        parser.error("use one of --jobs, --ray (several models at once) and --devices (several devices for a model)")
+    if sum((arguments.jobs != 1, arguments.devices != 1, arguments.ray is not None, arguments.slurm is not None)) > 1:
+        parser.error("use one of --jobs, --ray, --slurm (several models at once) and --devices (several for a model)")
+    if arguments.measure and not arguments.dry_run:
+        parser.error("--measure is a part of --dry-run")
     if not arguments.time_limit > 0:
         parser.error("--time-limit must be positive")
     seeds = arguments.seeds or []
@@ -111,8 +134,19 @@ def main() -> int:
     import_tensorflow()
     from evaluation.running.run_recipe import RunOptions, run_recipe
 
-    options = {name: value for name, value in vars(arguments).items() if name != "memory"}
-    return run_recipe(RunOptions(**options | {"recipe": find_recipe(arguments.recipe)}))
+    values = {name: value for name, value in vars(arguments).items() if name not in ("memory", "measure")}
+    options = RunOptions(**values | {"recipe": find_recipe(arguments.recipe)})
+    return _measure_plan(options) if arguments.measure else run_recipe(options)
+
+
+def _measure_plan(options: RunOptions) -> int:
+    """Print the measured plan of a recipe; returns the exit code."""
+    from evaluation.benchmarking.planning.measured_plan import PlanSource, print_measured_plan
+    from evaluation.running.run_recipe import load_run_recipe, select_models
+
+    recipe = load_run_recipe(options)
+    source = PlanSource(recipe, options.recipe, options.data_dir, options.smoke)
+    return print_measured_plan(source, select_models(recipe, options.only))
 
 
 if __name__ == "__main__":

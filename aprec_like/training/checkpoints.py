@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -149,6 +150,13 @@ def remove_checkpoints(folder: Path) -> None:
             for path in folder.iterdir():
                 if STATE_NAME.fullmatch(path.name) or BEST_NAME.fullmatch(path.name):
                     path.unlink()
+
+
+def copy_checkpoints(folder: Path, target: Path) -> None:
+    """Copy the states and best weights in a folder, and no files that are being written."""
+    for path in folder.iterdir():
+        if STATE_NAME.fullmatch(path.name) or BEST_NAME.fullmatch(path.name):
+            shutil.copyfile(path, target / path.name)
 
 
 def remove_older_states(folder: Path) -> None:

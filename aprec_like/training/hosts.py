@@ -6,7 +6,6 @@ All hosts run the same loop in the same order. The first one saves checkpoints; 
 from __future__ import annotations
 
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import tensorflow as tf
 
 from aprec_like.errors import InputError
 from aprec_like.splits import HeldOut
-from aprec_like.training.checkpoints import Checkpoints
+from aprec_like.training.checkpoints import Checkpoints, copy_checkpoints
 from aprec_like.types import Array
 
 
@@ -38,7 +37,7 @@ class Hosts:
         if self.number == 0:
             return checkpoints
         if checkpoints.folder.is_dir():
-            shutil.copytree(checkpoints.folder, temporary, dirs_exist_ok=True)
+            copy_checkpoints(checkpoints.folder, temporary)
         return Checkpoints(temporary, checkpoints.fingerprint)
 
     def check_same_start(self, start: tuple[int, int]) -> None:
@@ -60,6 +59,18 @@ class Hosts:
         found = np.zeros(num_cases)
         found[numbers] = values
         return self.sum(found)
+
+    def broadcast(self, text: str) -> str:
+        """Return the text of the first host, whatever that of the others."""
+        if self.num_hosts == 1:
+            return text
+        own = np.frombuffer(text.encode() if self.number == 0 else b"", np.uint8)
+        length = int(self.sum(np.array([len(own)]))[0])
+        if length == 0:  # TensorFlow crashes in a sum of nothing
+            return ""
+        padded = np.zeros(length)
+        padded[: len(own)] = own
+        return self.sum(padded).astype(np.uint8).tobytes().decode()
 
     def sum(self, values: Array) -> Array:
         """Return the sum of an array over all hosts."""

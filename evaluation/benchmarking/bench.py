@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from aprec_like.datasets.download import default_data_dir
 from aprec_like.errors import InputError
 from aprec_like.recipe import Recipe, Trained, load_recipe
 from aprec_like.types import Json
-from evaluation.benchmarking.measurements import KINDS
+from evaluation.benchmarking.measurements import KINDS, run_measurement
 from evaluation.benchmarking.setup import Measurement
 from evaluation.benchmarking.sizes import applicable_sizes
 from evaluation.benchmarking.tables import add_ratios, benchmark_table, forecast_table, growth_table
@@ -23,7 +22,6 @@ from evaluation.figures.growth import Growth, draw_growth
 from evaluation.figures.style import save_figure
 from evaluation.results.files import write_text
 from evaluation.running.run_recipe import select_models
-from evaluation.running.worker import import_environment, worker_environment
 from evaluation.table import Table, as_text
 from evaluation.table_formats import as_markdown
 
@@ -42,6 +40,7 @@ class BenchmarkOptions:
         steps: training steps to measure.
         growth: folder for the table and figure of growing sizes, which are measured instead; `None` for neither.
         forecast: whether to forecast a step on GPUs instead of measuring.
+        plan: whether to compare the plan of `run --dry-run --measure` with a training of two epochs instead.
         json: whether to print one JSON object instead of a table.
     """
 
@@ -52,6 +51,7 @@ class BenchmarkOptions:
     growth: Path | None
     forecast: bool
     json: bool
+    plan: bool = False
 
 
 def benchmark(options: BenchmarkOptions) -> int:
@@ -60,6 +60,10 @@ def benchmark(options: BenchmarkOptions) -> int:
     names = select_models(recipe, options.only)
     if options.forecast:
         return _print_forecasts(recipe, names, options)
+    if options.plan:
+        from evaluation.benchmarking.planning.against_training import compare_with_training
+
+        return compare_with_training(recipe, names, options.recipe, options.data or default_data_dir(), options.json)
     load_average = [round(value, 2) for value in os.getloadavg()]
     if options.growth:
         return _benchmark_growth(recipe, names, options, options.growth, load_average)
@@ -93,7 +97,7 @@ def _benchmark_models(names: Sequence[str], options: BenchmarkOptions, load_aver
             for kind in KINDS:
                 print(f"{name}: {kind.replace('_', ' ')}", file=sys.stderr, flush=True)
                 inputs = {"data": str(data_dir), "kind": kind}
-                values = run_measurement(options, name, inputs, is_naive=kind.startswith("naive"))
+                values = _measure(options, name, inputs, is_naive=kind.startswith("naive"))
                 if values is None:
                     has_failed = True
                     continue
@@ -125,7 +129,7 @@ def _benchmark_growth(
             growth[name] = {}
             for size in applicable_sizes(model):
                 print(f"{name}: {size.value:,} {size.varied}", file=sys.stderr, flush=True)
-                values = run_measurement(options, name, {"size": [size.varied, size.value]})
+                values = _measure(options, name, {"size": [size.varied, size.value]})
                 if values is None:
                     has_failed = True
                     continue
@@ -137,19 +141,9 @@ def _benchmark_growth(
     return FAILED if has_failed else DONE
 
 
-def run_measurement(options: BenchmarkOptions, name: str, inputs: Json, is_naive: bool = False) -> Measurement | None:
-    """Make one measurement in a process of its own; returns `None` if it failed.
-
-    Naive code runs as a plain script would, without the allocator settings of a run.
-    """
-    inputs = {"recipe": str(options.recipe), "model": name, "steps": options.steps} | inputs
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "evaluation.benchmarking.worker", json.dumps(inputs)],
-        stdout=subprocess.PIPE,
-        env=(import_environment if is_naive else worker_environment)(os.environ),
-        check=False,
-    )
-    return json.loads(done.stdout) if done.returncode == 0 else None
+def _measure(options: BenchmarkOptions, name: str, inputs: Json, is_naive: bool = False) -> Measurement | None:
+    """Make one measurement of a model; returns `None` if it failed."""
+    return run_measurement({"recipe": str(options.recipe), "model": name, "steps": options.steps} | inputs, is_naive)
 
 
 def _write_growth(growth: Growth, folder: Path) -> None:

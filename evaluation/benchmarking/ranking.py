@@ -21,7 +21,7 @@ NAIVE_CHUNK_USERS, MAX_NAIVE_SCORES = 128, 1 << 24
 
 def measure_ranking(model: Trained | CountingModel, split: Split, evaluation: Evaluation) -> Measurement:
     """Time the ranking of test users, after one ranking as warm-up."""
-    held_out = _sample_users(split, MAX_USERS)
+    held_out = sample_users(split, MAX_USERS)
     if isinstance(model, CountingModel):
         scorer = model.fit(split.test.known)
     else:
@@ -39,7 +39,7 @@ def measure_naive_ranking(model: Trained, split: Split, num_steps: int) -> Measu
         return {}
     data = model.training_data(split)
     network = build_seeded_network(model, data)
-    held_out = _sample_users(split, max(8, min(MAX_USERS, MAX_NAIVE_SCORES // data.num_items)))
+    held_out = sample_users(split, max(8, min(MAX_USERS, MAX_NAIVE_SCORES // data.num_items)))
     seconds = 0.0
     for start in range(-NAIVE_CHUNK_USERS, len(held_out), NAIVE_CHUNK_USERS):
         first = max(0, start)
@@ -55,7 +55,7 @@ def measure_naive_ranking(model: Trained, split: Split, num_steps: int) -> Measu
     return {"naive_users_per_second": len(held_out) / seconds}
 
 
-def _sample_users(split: Split, max_users: int) -> HeldOut:
+def sample_users(split: Split, max_users: int) -> HeldOut:
     """Return at most `max_users` test users, equally spaced."""
     cases = np.unique(np.linspace(0, len(split.test) - 1, max_users).astype(int))
     return HeldOut(split.test.known, split.test.users[cases], split.test.targets[cases])

@@ -13,11 +13,14 @@ def main() -> int:
     """Print the measurement that the one argument, a JSON object, describes; as JSON."""
     import_tensorflow()
     from evaluation.benchmarking.measurements import measure_model, measure_model_at_size
+    from evaluation.benchmarking.planning.measured_epoch import PLAN_KINDS
     from evaluation.benchmarking.sizes import Size
 
     options = json.loads(sys.argv[1])
-    recipe, name, num_steps = Path(options["recipe"]), options["model"], options["steps"]
-    if "size" in options:
+    recipe, name, num_steps = Path(options["recipe"]), options["model"], options.get("steps", 0)
+    if options.get("kind") in PLAN_KINDS:
+        values = PLAN_KINDS[options["kind"]](recipe, name, Path(options["data"]), bool(options.get("smoke")))
+    elif "size" in options:
         values = measure_model_at_size(recipe, name, Size(*options["size"]), num_steps)
     else:
         values = measure_model(options["kind"], recipe, name, Path(options["data"]), num_steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,6 +49,8 @@ class ModelRun:
         title: name in messages; `None` for the name of the model.
         is_display_shared: whether another process shows the progress.
         has_tensorboard: whether curves are written for TensorBoard.
+        training_scope: context of a training, such as that of several devices; gets the number of epochs of a second
+            training, `None` for the first.
     """
 
     recipe: Recipe
@@ -62,6 +64,7 @@ class ModelRun:
     title: str | None = None
     is_display_shared: bool = False
     has_tensorboard: bool = False
+    training_scope: Callable[[int | None], AbstractContextManager[object]] = lambda refit_epochs: nullcontext()
 
     @property
     def model(self) -> Trained | CountingModel:
@@ -145,7 +148,7 @@ def fit_model(
         display.print_line(f"trains again for {best.epoch} epochs, now with the validation part")
         display.max_epochs = best.epoch
         unlimited = replace(control, time_limit=math.inf)
-        refit = _train(run, second, interactions, split, display, unlimited, run.folder.refit_path)
+        refit = _train(run, second, interactions, split, display, unlimited, run.folder.refit_path, best.epoch)
         status["refit_seconds"] = refit.history[-1].seconds
         scorer = refit.scorer
         seconds_before, cost_before = seconds_before + refit.seconds_before, cost_before + refit.cost_before
@@ -195,13 +198,15 @@ def _train(
     display: Display,
     control: TrainingControl,
     checkpoint_path: Path,
+    refit_epochs: int | None = None,
 ) -> TrainingOutcome:
     """Train with checkpoints in a folder."""
     checkpoints = make_checkpoints(
         run.recipe, trained, run.seed, interactions, split, checkpoint_path, display.print_line
     )
     control = replace(control, checkpoints=checkpoints)
-    return train(trained, split, seed=run.seed, exclude_seen=run.recipe.evaluation.exclude_seen, control=control)
+    with run.training_scope(refit_epochs):
+        return train(trained, split, seed=run.seed, exclude_seen=run.recipe.evaluation.exclude_seen, control=control)
 
 
 def make_checkpoints(

@@ -10,6 +10,7 @@ import numpy as np
 
 from aprec_like.batches import num_steps_per_epoch
 from aprec_like.datasets import Sizes
+from aprec_like.devices import gpu_memory, has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, SampledLoss
@@ -21,7 +22,10 @@ from aprec_like.recipe.space import describe_space
 from aprec_like.splits import Split
 from evaluation.caveats.data import data_sentences
 from evaluation.running.data_description import describe_data
+from evaluation.results.environment import total_memory
 
+TENSORFLOW_BYTES = 1 << 30
+"""Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
 BYTES_PER_FLOAT = 4
 COPIES_OF_WEIGHTS = 4
 """In memory: weights, gradients and the two moments of Adam; the best epoch's weights are on disk."""
@@ -62,7 +66,7 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         if name in recipe.spaces:
             details.append(f"search space: {describe_space(recipe.spaces[name])}")
         lines.append(f"{name}: " + "; ".join(details))
-    return "\n".join(lines)
+    return "\n".join([*lines, *memory_shortages(recipe, names, sizes)])
 
 
 def _describe_split(split: Split) -> str:
@@ -89,8 +93,12 @@ def _describe_training(trained: Trained, sizes: Sizes, train: Interactions | Non
     if isinstance(trained.loss, BinaryLoss):
         alpha, beta = trained.loss.sampling_rate(sizes.items), trained.loss.power(sizes.items)
         details.append(f"alpha {alpha:.6f}, beta {beta:.5f}")
-    memory = predict_memory(trained, sizes)
-    return [*details, f"about {memory / 2**30:.1f} GiB of memory beside TensorFlow"]
+    return [*details, f"about {predict_peak_memory(trained, sizes) / 2**30:.1f} GiB of memory"]
+
+
+def predict_peak_memory(model: Trained | CountingModel, sizes: Sizes) -> int:
+    """Estimate the peak memory in bytes of the process that trains a model, TensorFlow included."""
+    return TENSORFLOW_BYTES + (predict_memory(model, sizes) if isinstance(model, Trained) else 0)
 
 
 def predict_memory(trained: Trained, sizes: Sizes) -> int:
@@ -116,6 +124,28 @@ def batch_size_within(trained: Trained, sizes: Sizes, memory: float) -> int | No
         if predict_memory(smaller, sizes) <= memory:
             return 1 << exponent
     return None
+
+
+def memory_shortages(recipe: Recipe, names: Sequence[str], sizes: Sizes) -> list[str]:
+    """Return a sentence for every model that needs more memory than the device that it would be trained on has."""
+    device, memory = ("the GPU", gpu_memory()) if has_gpu() else ("this machine", total_memory())
+    if memory is None:
+        return []
+    found = [memory_shortage(name, recipe.models[name], sizes, device, memory) for name in dict.fromkeys(names)]
+    return [sentence for sentence in found if sentence]
+
+
+def memory_shortage(name: str, model: Trained | CountingModel, sizes: Sizes, device: str, memory: float) -> str | None:
+    """Return how much memory a model needs, how much a device has, and what to change; `None` if the model fits."""
+    available = memory - TENSORFLOW_BYTES
+    if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available:
+        return None
+    fitting = batch_size_within(model, sizes, available)
+    hint = f"batch_size={fitting} would fit" if fitting else f"to save memory: {memory_savers(model)}"
+    return (
+        f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and {device} has "
+        f"{available / 2**30:.1f} GiB beside it; {hint}"
+    )
 
 
 def predict_disk(recipe: Recipe, jobs: Sequence[str], sizes: Sizes, num_at_once: int = 1) -> int:

@@ -10,28 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aprec_like.datasets import Sizes
-from aprec_like.devices import gpu_memory, has_gpu
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, refuse_links, remove_part_files
 from aprec_like.interactions import Interactions
-from aprec_like.recipe import Recipe, Trained
+from aprec_like.recipe import Recipe
 from aprec_like.recipe.own_code import describe_code
 from aprec_like.settings import describe
 from aprec_like.splits import Split
 from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.caveats.data import data_sentences
-from evaluation.results.environment import describe_environment, total_memory
+from evaluation.results.environment import describe_environment
 from evaluation.results.identity import identify
 from evaluation.results.store import ModelFolder, RunFolder, check_names
 from evaluation.results.user_columns import read_metric_values
 from evaluation.running.changed_recipe import can_go_on, check_unchanged, has_other_depth, stored_models
 from evaluation.running.data_description import describe_cases, describe_data, describe_histories, describe_items
-from evaluation.running.plan import batch_size_within, memory_savers, predict_disk, predict_memory
+from evaluation.running.plan import memory_shortages, predict_disk
 from evaluation.running.result_tables import summarise
-
-TENSORFLOW_BYTES = 1 << 30
-"""Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
 
 ModelAndSeed = tuple[str, int]
 """A model's name and a training seed."""
@@ -238,18 +234,6 @@ def format_bytes(num_bytes: int) -> str:
 
 
 def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
-    """Check that every model fits into the GPU's memory, or this machine's, beside TensorFlow."""
-    if has_gpu() and gpu_memory() is None:
-        return
-    device, memory = ("this machine", total_memory()) if not has_gpu() else ("the GPU", gpu_memory() or 0)
-    available = memory - TENSORFLOW_BYTES
-    for name in dict.fromkeys(names):
-        model = recipe.models[name]
-        if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available:
-            continue
-        fitting = batch_size_within(model, sizes, available)
-        hint = f"batch_size={fitting} would fit" if fitting else f"to save memory: {memory_savers(model)}"
-        raise InputError(
-            f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and {device} has "
-            f"{available / 2**30:.1f} GiB beside it; {hint}; --only runs the other models"
-        )
+    """Check that every model fits into the memory of the device that it is trained on."""
+    for shortage in memory_shortages(recipe, names, sizes):
+        raise InputError(f"{shortage}; --only runs the other models")

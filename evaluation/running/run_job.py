@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -20,6 +21,7 @@ from evaluation.cli import DONE, FAILED
 from evaluation.results.identity import ChangedDuringRunError, check_unchanged_settings, identify
 from evaluation.results.store import RunFolder
 from evaluation.running.fit_model import ModelRun, remove_states
+from evaluation.running.hosts.orders import FirstHost, Order
 from evaluation.running.plan import memory_savers
 from evaluation.running.progress import Display
 from evaluation.running.run_model import run_model
@@ -55,8 +57,11 @@ def run_job(options: WorkerOptions, stop: StopFlag) -> int:
         options.is_display_shared,
         options.tensorboard,
     )
-    with make_strategy(options.devices).scope():
-        return run_and_record(run, run.make_display(), stop)
+    first = FirstHost(make_strategy(options.devices), Order(options.model, options.seed))
+    code = run_and_record(replace(run, training_scope=first.training_scope), run.make_display(), stop)
+    if code == DONE:
+        first.end(options.is_last)
+    return code
 
 
 def run_and_record(run: ModelRun, display: Display, stop: StopFlag) -> int:

@@ -6,10 +6,11 @@ import contextlib
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from aprec_like.datasets import Sizes
-from aprec_like.devices import has_gpu, visible_gpus
+from aprec_like.devices import has_gpu, num_configured_hosts, visible_gpus
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError
 from aprec_like.models import CountingModel
@@ -21,15 +22,15 @@ from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT, I
 from evaluation.results.environment import available_memory
 from evaluation.results.load import load_runs
 from evaluation.results.store import ModelFolder, RunFolder
-from evaluation.running.jobs import Executor, Job, JobResult
+from evaluation.running.jobs import Executor, Job, JobObserver, JobResult
 from evaluation.running.jobs.board import Board
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
 from evaluation.running.jobs.one_by_one import OneByOne
 from evaluation.running.jobs.ray_tasks import RayTasks
+from evaluation.running.jobs.slurm_tasks import SlurmTasks, parse_slurm_options
 from evaluation.running.lock import RunLock
-from evaluation.running.plan import memory_savers, predict_memory
-from evaluation.running.preflight import TENSORFLOW_BYTES
+from evaluation.running.plan import memory_savers, predict_peak_memory
 from evaluation.running.worker import WorkerOptions
 from evaluation.table import as_text
 
@@ -37,6 +38,30 @@ OUT_OF_MEMORY = {-9: "killed by signal 9", -6: "aborted"}
 """Exit codes of processes that ran out of memory."""
 ILLEGAL_INSTRUCTION = -4
 """Exit code of a process whose processor announces instructions that it can't run, as some virtual machines do."""
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The cluster that runs the jobs; none if both are `None`.
+
+    Args:
+        ray: address of a Ray cluster.
+        slurm: options of a Slurm array job, as NAME=VALUE.
+    """
+
+    ray: str | None = None
+    slurm: Sequence[str] | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether jobs run on a cluster."""
+        return self.ray is not None or self.slurm is not None
+
+    def make_executor(self, folder: Path, observer: JobObserver) -> Executor:
+        """Return the executor of jobs whose results are in a folder."""
+        if self.ray is not None:
+            return RayTasks(self.ray, folder, observer)
+        return SlurmTasks(folder, observer, parse_slurm_options(self.slurm or ()))
 
 
 def run_models(
@@ -47,7 +72,7 @@ def run_models(
     lock: RunLock,
     *,
     wanted: NumJobs = 1,
-    ray_address: str | None = None,
+    cluster: ClusterOptions | None = None,
 ) -> int:
     """Run one job per model and seed; returns the exit code.
 
@@ -58,10 +83,10 @@ def run_models(
         sizes: of the data.
         lock: of the results folder; the workers inherit it.
         wanted: number of jobs at once, or `auto`.
-        ray_address: of the Ray cluster that runs the jobs; `None` for this machine.
+        cluster: that runs the jobs; `None` for this machine.
     """
-    if ray_address is not None:
-        return _run_on_ray(run, recipe, workers, sizes, ray_address)
+    if cluster is not None and cluster.is_used:
+        return _run_on_cluster(run, recipe, workers, sizes, cluster)
     jobs = [_make_job(worker, recipe, sizes) for worker in workers]
     slots = num_slots(wanted, [job.memory for job in jobs])
     if slots == 1:
@@ -75,22 +100,24 @@ def run_models(
         return _collect(run, recipe, executor, jobs)
 
 
-def _run_on_ray(run: RunFolder, recipe: Recipe, workers: Sequence[WorkerOptions], sizes: Sizes, address: str) -> int:
-    """Run the jobs on a Ray cluster, whose processes have another current folder."""
+def _run_on_cluster(
+    run: RunFolder, recipe: Recipe, workers: Sequence[WorkerOptions], sizes: Sizes, cluster: ClusterOptions
+) -> int:
+    """Run the jobs on a cluster, whose processes have another current folder."""
     paths = {name: getattr(worker, name).resolve() for worker in workers[:1] for name in ("recipe", "data_dir", "run")}
     shared = [replace(worker, is_display_shared=True, **paths) for worker in workers]
     jobs = [_make_job(worker, recipe, sizes) for worker in shared]
     with Board(len(jobs), sum(job.weight for job in jobs)) as board:
-        return _collect(run, recipe, RayTasks(address, run.path.resolve(), board), jobs) if jobs else DONE
+        return _collect(run, recipe, cluster.make_executor(run.path.resolve(), board), jobs) if jobs else DONE
 
 
 def _make_job(worker: WorkerOptions, recipe: Recipe, sizes: Sizes) -> Job:
     """Return the job of a worker, with the memory that the plan predicts."""
     model = recipe.models[worker.model]
-    memory, weight = (predict_memory(model, sizes), 1.0) if isinstance(model, Trained) else (0, 0.0)
+    memory, weight = predict_peak_memory(model, sizes), float(isinstance(model, Trained))
     folder = RunFolder(worker.run).model(worker.model, worker.seed).path
     title = worker.title or worker.model
-    return Job(title, "evaluation.running.worker", worker.to_json(), folder, TENSORFLOW_BYTES + memory, weight)
+    return Job(title, "evaluation.running.worker", worker.to_json(), folder, memory, weight)
 
 
 def _collect(run: RunFolder, recipe: Recipe, executor: Executor, jobs: Sequence[Job]) -> int:
@@ -105,6 +132,9 @@ def _collect(run: RunFolder, recipe: Recipe, executor: Executor, jobs: Sequence[
             if result.code != DONE:
                 codes.append(FAILED)
                 _record_failure(recipe, result)
+                if num_configured_hosts() > 1:
+                    print("started again on all hosts, the same command resumes", file=sys.stderr)
+                    return FAILED  # the other hosts can't tell what this one does next
             try:
                 write_tables(run)
             except StorageError:

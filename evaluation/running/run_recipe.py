@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aprec_like.datasets import Sizes
 from aprec_like.datasets.download import default_data_dir
-from aprec_like.devices import device_line, num_configured_hosts
+from aprec_like.devices import device_line, host_number, num_configured_hosts
 from aprec_like.errors import InputError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, load_recipe
 from evaluation.cli import DONE, INTERRUPTED, WRONG_INPUT, Interrupted
 from evaluation.results.store import ModelFolder, RunFolder, encode_name
 from evaluation.running.fit_model import remove_states
+from evaluation.running.hosts.take_part import dismiss_others, take_part
 from evaluation.running.jobs.local_slots import MAX_AUTOMATIC_JOBS, NumJobs
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import describe_plan
 from evaluation.running.preflight import ModelAndSeed, load_data, prepare
-from evaluation.running.run_models import run_models, write_tables
+from evaluation.running.run_models import ClusterOptions, run_models, write_tables
 from evaluation.running.signals import raise_when_terminated
 from evaluation.running.smoke import shrink
 from evaluation.running.worker import WorkerOptions
@@ -47,6 +49,7 @@ class RunOptions:
         tensorboard: whether to write curves for TensorBoard.
         devices: number of devices that train each model together; `None` for all GPUs.
         ray: address of the Ray cluster that trains the models; `None` for this machine.
+        slurm: options of the Slurm array job that trains the models; `None` for this machine.
     """
 
     recipe: Path
@@ -63,6 +66,7 @@ class RunOptions:
     tensorboard: bool = False
     devices: int | None = 1
     ray: str | None = None
+    slurm: list[str] | None = None
 
     @property
     def data_dir(self) -> Path:
@@ -71,7 +75,7 @@ class RunOptions:
 
     def max_jobs_at_once(self, num_jobs: int) -> int:
         """Maximum number of models that train at once, of all that are to be run."""
-        if self.ray is not None:
+        if self.ray is not None or self.slurm is not None:
             return num_jobs
         return MAX_AUTOMATIC_JOBS if self.jobs == "auto" else self.jobs
 
@@ -84,14 +88,15 @@ class RunOptions:
 def run_recipe(options: RunOptions) -> int:
     """Run the models of a recipe that are not finished, and write tables; returns the exit code."""
     raise_when_terminated()
-    if num_configured_hosts() > 1:
-        raise InputError("TF_CONFIG names several hosts, which `run` does not use for one model; see docs/cluster.md")
-    recipe = load_recipe(options.recipe)
-    recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
+    recipe = load_run_recipe(options)
     names = select_models(recipe, options.only)
     if options.dry_run:
         print(describe_plan(recipe, names, options.data_dir))
         return DONE
+    if num_configured_hosts() > 1:
+        _check_for_hosts(options)
+        if host_number() > 0:
+            return take_part(_worker(options, "", 0))
     run, jobs = options.run_folder, list_jobs(recipe, names, options.seeds or recipe.seeds)
     data = load_data(recipe, options.data_dir)
     print(device_line(), file=sys.stderr)
@@ -112,13 +117,22 @@ def run_recipe(options: RunOptions) -> int:
             if (name, seed) not in pending:
                 _report_finished(name, seed, run.model(name, seed))
         try:
+            if not pending and num_configured_hosts() > 1:
+                dismiss_others(_worker(options, "", 0))
             workers = _workers(options, pending)
-            code = run_models(run, recipe, workers, sizes, lock, wanted=options.jobs, ray_address=options.ray)
+            cluster = ClusterOptions(options.ray, options.slurm)
+            code = run_models(run, recipe, workers, sizes, lock, wanted=options.jobs, cluster=cluster)
         except (KeyboardInterrupt, Interrupted) as request:
             raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
         if code != WRONG_INPUT:
             write_tables(run, is_printed=True)
     return code
+
+
+def load_run_recipe(options: RunOptions) -> Recipe:
+    """Return the recipe of a run, shrunk for a smoke run."""
+    recipe = load_recipe(options.recipe)
+    return shrink(recipe, options.data_dir) if options.smoke else recipe
 
 
 def select_models(recipe: Recipe, only: Sequence[str] | None) -> list[str]:
@@ -145,22 +159,39 @@ def _report_finished(name: str, seed: int, folder: ModelFolder) -> None:
     print(f"{name}, seed {seed}: finished on {status['at'][:10]}; --fresh trains again", file=sys.stderr)
 
 
+def _check_for_hosts(options: RunOptions) -> None:
+    """Check that options can be used by several hosts that train together."""
+    if options.jobs != 1 or options.ray is not None or options.slurm is not None:
+        raise InputError(
+            "TF_CONFIG names several hosts, which train one model at a time: without --jobs, --ray and --slurm"
+        )
+    if not math.isinf(options.time_limit):
+        raise InputError("TF_CONFIG names several hosts, which would reach --time-limit at different steps")
+
+
 def _workers(options: RunOptions, pending: Sequence[ModelAndSeed]) -> list[WorkerOptions]:
     """Return the options of one worker per model and seed; seeds are in the titles where there are several."""
     has_one_seed = len({seed for _, seed in pending}) == 1
     return [
-        WorkerOptions(
-            options.recipe,
-            name,
-            seed,
-            options.data_dir,
-            options.run_folder.path,
-            options.time_limit * 60,
-            options.smoke,
-            options.keep_checkpoints,
-            devices=options.devices,
+        replace(
+            _worker(options, name, seed),
             title=name if has_one_seed else f"{name}, seed {seed}",
-            tensorboard=options.tensorboard,
+            is_last=(name, seed) == pending[-1],
         )
         for name, seed in pending
     ]
+
+
+def _worker(options: RunOptions, name: str, seed: int) -> WorkerOptions:
+    return WorkerOptions(
+        options.recipe,
+        name,
+        seed,
+        options.data_dir,
+        options.run_folder.path,
+        options.time_limit * 60,
+        options.smoke,
+        options.keep_checkpoints,
+        devices=options.devices,
+        tensorboard=options.tensorboard,
+    )

@@ -39,6 +39,7 @@ class WorkerOptions:
         is_display_shared: whether another process shows the progress.
         tensorboard: whether to write curves for TensorBoard.
         devices: number of devices that train the model together; `None` for all GPUs.
+        is_last: whether no other worker follows, which hosts that take part are told.
     """
 
     recipe: Path
@@ -53,6 +54,7 @@ class WorkerOptions:
     is_display_shared: bool = False
     tensorboard: bool = False
     devices: int | None = 1
+    is_last: bool = True
 
     def to_json(self) -> str:
         """Return the options as a JSON object."""

@@ -22,8 +22,8 @@ from evaluation.running.jobs import Executor
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
 from evaluation.running.jobs.ray_tasks import RayTasks
-from evaluation.running.plan import describe_plan, predict_memory
-from evaluation.running.preflight import TENSORFLOW_BYTES, RunData, load_data
+from evaluation.running.plan import describe_plan, predict_peak_memory
+from evaluation.running.preflight import RunData, load_data
 from evaluation.running.run_recipe import select_models
 from evaluation.running.signals import raise_when_terminated
 from evaluation.table import Table, as_text
@@ -199,7 +199,7 @@ def _check_spent(studies: Sequence[Study], limits: Limits) -> None:
 def _memory(recipe: Recipe, name: str, data: RunData) -> int:
     model, interactions = recipe.models[name], data.interactions
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
-    return TENSORFLOW_BYTES + (predict_memory(model, sizes) if isinstance(model, Trained) else 0)
+    return predict_peak_memory(model, sizes)
 
 
 def _search(study: Study, options: TuneOptions, memory: int) -> None:

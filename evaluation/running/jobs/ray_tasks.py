@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
-import subprocess
-import threading
-import time
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +12,14 @@ import aprec_like
 from aprec_like.errors import InputError
 from aprec_like.files import storage_errors
 from evaluation.running.jobs.job import Job, JobObserver, JobResult
-from evaluation.running.lock import RunLock
+from evaluation.running.jobs.remote_task import forwarded_variables, run_task
 from evaluation.running.signals import raise_when_terminated
-from evaluation.running.worker import worker_environment
 
 MAX_RETRIES = 5
 """How often Ray starts a task again whose node or process has died; the worker resumes from its checkpoint."""
 SECONDS_BETWEEN_CALLS = 0.5
 SECONDS_TO_CONNECT = 10.0
 SECONDS_TO_CHECK_NODES = 60.0
-SECONDS_TO_WAIT_FOR_LOCK = 120.0
-"""How long a task waits for the end of an earlier one on the same model, whose driver or node was lost."""
-FORWARDED = ("APREC_LIKE_", "TF_", "XLA_", "ONEDNN_", "CUBLAS_", "NVIDIA_TF32")
-"""Prefixes of the environment variables that tasks take from the driver."""
 KILLED = -9
 
 
@@ -86,8 +76,7 @@ class RayTasks:
             max_retries=MAX_RETRIES,
             name=job.title,
         )
-        variables = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED)}
-        self._running[task.remote(job.module, job.argument, str(job.folder), variables)] = job
+        self._running[task.remote(job.module, job.argument, str(job.folder), forwarded_variables())] = job
         self.observer.on_start(job)
 
     def _wait_for_result(self) -> JobResult:
@@ -187,45 +176,3 @@ def read_token(path: str) -> tuple[str, str]:
         return Path(path).read_text(), aprec_like.__version__
     except OSError:
         return "", aprec_like.__version__
-
-
-def run_task(module: str, argument: str, folder: str, variables: Mapping[str, str]) -> tuple[int, list[str]]:
-    """Run the process of a job on the node of this task; returns its exit code and the lines that it printed.
-
-    A lock keeps out a second process on the same folder, such as one of a driver that was killed a moment ago. The
-    process exits by itself when this one ends in any way.
-    """
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}  # set by Ray
-    with ExitStack() as stack:
-        lock = _enter_lock(stack, Path(folder) / ".task-lock")
-        process = subprocess.Popen(
-            Job("", module, argument, Path(folder)).command(),
-            env=worker_environment(environment | dict(variables)),
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=lock.inherited_descriptors,
-            text=True,
-            errors="replace",
-        )
-        lines: list[str] = []
-        thread = threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True)
-        thread.start()
-        try:
-            while process.poll() is None:
-                time.sleep(SECONDS_BETWEEN_CALLS)
-        except KeyboardInterrupt:  # how Ray cancels a task
-            process.terminate()
-            process.wait()
-        thread.join()
-        return process.returncode, [line.rstrip("\n") for line in lines]
-
-
-def _enter_lock(stack: ExitStack, path: Path) -> RunLock:
-    """Enter a lock, as soon as it is free; raises `InputError` if it stays taken."""
-    deadline = time.monotonic() + SECONDS_TO_WAIT_FOR_LOCK
-    while True:
-        try:
-            return stack.enter_context(RunLock(path))
-        except InputError:
-            if time.monotonic() >= deadline:
-                raise

@@ -12,7 +12,7 @@ from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Training
 from evaluation.results.store import RunFolder
-from evaluation.running import preflight
+from evaluation.running import plan
 from evaluation.running.plan import memory_savers, predict_disk, predict_memory
 from evaluation.running.preflight import format_bytes, load_data, prepare
 
@@ -113,13 +113,13 @@ def test_only_settings_of_the_model_are_suggested_to_save_memory():
 def test_a_model_that_does_not_fit_into_memory_is_refused_with_a_batch_size_that_fits(run, monkeypatch):
     sizes = Sizes(users=200, items=20, interactions=1_400)
     needed = predict_memory(RECIPE.models["SASRec"], sizes)
-    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed - 1)
+    monkeypatch.setattr(plan, "total_memory", lambda: plan.TENSORFLOW_BYTES + needed - 1)
     with pytest.raises(InputError, match=r"SASRec needs about .* GiB of memory .* batch_size=64 would fit"):
         prepared(run)
-    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + 1)
+    monkeypatch.setattr(plan, "total_memory", lambda: plan.TENSORFLOW_BYTES + 1)
     with pytest.raises(InputError, match="to save memory: a smaller batch_size"):
         prepared(run)
-    monkeypatch.setattr(preflight, "total_memory", lambda: preflight.TENSORFLOW_BYTES + needed)
+    monkeypatch.setattr(plan, "total_memory", lambda: plan.TENSORFLOW_BYTES + needed)
     assert prepared(run) == JOBS
 
 
@@ -127,10 +127,10 @@ def test_a_model_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(run, monk
     sizes = Sizes(users=200, items=20, interactions=1_400)
     with pretend_gpu():
         needed = predict_memory(RECIPE.models["SASRec"], sizes)
-        monkeypatch.setattr(preflight, "gpu_memory", lambda: preflight.TENSORFLOW_BYTES + needed - 1)
+        monkeypatch.setattr(plan, "gpu_memory", lambda: plan.TENSORFLOW_BYTES + needed - 1)
         with pytest.raises(InputError, match=r"SASRec needs about .* and the GPU has .* batch_size=64 would fit"):
             prepared(run)
-        monkeypatch.setattr(preflight, "gpu_memory", lambda: preflight.TENSORFLOW_BYTES + needed)
+        monkeypatch.setattr(plan, "gpu_memory", lambda: plan.TENSORFLOW_BYTES + needed)
         prepared(run)
 
 

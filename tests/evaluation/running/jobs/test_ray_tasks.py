@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.running.jobs import ray_tasks
-from evaluation.running.jobs.ray_tasks import RayTasks, connect, run_task
+from evaluation.running.jobs.ray_tasks import RayTasks, connect
 from tests.evaluation.running.jobs.small_jobs import ROOT, Recorder, small_job
 
 
@@ -20,22 +19,6 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
     pytest.importorskip("ray")
     with pytest.raises(InputError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
         connect("127.0.0.1:1")
-
-
-def test_a_task_returns_the_code_and_lines_of_its_process(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    job = small_job(tmp_path, "a", code=1)
-    assert run_task(job.module, job.argument, str(job.folder), {}) == (1, ["a starts"])
-
-
-def test_a_second_task_waits_for_the_lock_of_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("evaluation.running.lock.SECONDS_TO_WAIT", 0.1)
-    monkeypatch.setattr(ray_tasks, "SECONDS_TO_WAIT_FOR_LOCK", 0.2)
-    job = small_job(tmp_path, "a")
-    with ray_tasks.RunLock(tmp_path / ".task-lock"), pytest.raises(InputError, match="in use by another run"):
-        run_task(job.module, job.argument, str(job.folder), {})
-    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.slow

@@ -1,0 +1,135 @@
+"""Measurements for the plan of a model, each in a process of its own: an epoch from a few steps, a whole epoch."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import tensorflow as tf
+
+from aprec_like.batches import make_batches
+from aprec_like.models import Network
+from aprec_like.ranking import NetworkScorer, rank
+from aprec_like.recipe import Recipe, Trained, load_recipe
+from aprec_like.recipe.fitting import validated_training
+from aprec_like.splits import HeldOut, Split
+from aprec_like.training import make_step
+from aprec_like.training.epoch_loop import MAX_STEPS_PER_CALL, SECONDS_PER_CALL, save_seconds
+from aprec_like.training.objective import make_objective
+from aprec_like.training.step import Steps, make_steps
+from aprec_like.types import Json
+from evaluation.benchmarking.forecast import forecast
+from evaluation.benchmarking.ranking import sample_users
+from evaluation.benchmarking.setup import WARM_UP_STEPS, build_seeded_network
+from evaluation.results.environment import peak_memory_gib
+from evaluation.results.store import ModelFolder
+from evaluation.running.fit_model import ModelRun
+from evaluation.running.run_model import run_model
+from evaluation.running.smoke import shrink
+
+SECONDS_OF_STEPS, MIN_STEPS = 10.0, 3
+"""Steps are timed for this long, and at least so many."""
+NUM_RANKED = 512
+"""Test users whose ranking is timed."""
+NUM_EPOCHS, NUM_RANKED_AFTER_TRAINING = 2, 2_048
+"""Size of the training that a plan is compared with; its first epoch includes the tracing of the step."""
+
+
+def measure_epoch(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> Json:
+    """Time steps, validation, saving and ranking of a model; returns them and the seconds of an epoch made of them.
+
+    Steps are called as in a training, several at a time, on batches of the recipe's data.
+    """
+    recipe, model = _load_model(recipe_path, name, data_dir, is_smoke)
+    split = recipe.split_interactions(recipe.load(data_dir))
+    data, training = model.training_data(split), model.training
+    network, optimizer = build_seeded_network(model, data), training.optimizer.build()
+    batches = make_batches(data, model.model.examples(), model.batch_settings, 1)
+    objective = make_objective(model.loss, model.negatives, data)
+    step = make_step(network, objective, optimizer, 1, batches.element_spec, model.is_step_compiled(data))
+    step_seconds = time_steps(make_steps(step, batches))
+    validation = _time_validation(network, split, recipe) if training.early_stopping else 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        saving = save_seconds(network.variables, optimizer.variables, Path(folder))
+    num_steps = model.num_steps_per_epoch(data)
+    ranked = sample_users(split, NUM_RANKED)
+    return {
+        "steps_per_epoch": num_steps,
+        "step_seconds": step_seconds,
+        "validation_seconds": validation,
+        "save_seconds": saving,
+        "epoch_seconds": num_steps * step_seconds + validation + saving,
+        "ranking_seconds": _time_ranking(network, ranked, recipe, recipe.evaluation.depth) * len(split.test),
+        "peak_memory_gib": peak_memory_gib(),
+    }
+
+
+def time_steps(steps: Steps) -> float:
+    """Return the mean seconds of a step, after steps of warm-up."""
+    first, number, seconds = 0, 1, 0.0
+    while first < WARM_UP_STEPS + MIN_STEPS or seconds < SECONDS_OF_STEPS:
+        started = time.monotonic()
+        float(steps(tf.constant(first, tf.int64), tf.constant(number, tf.int64), tf.constant(0.0)))
+        elapsed = time.monotonic() - started
+        first += number
+        if first > WARM_UP_STEPS:
+            seconds += elapsed
+            number = max(1, min(MAX_STEPS_PER_CALL, int(number * SECONDS_PER_CALL / elapsed)))
+    return seconds / (first - WARM_UP_STEPS)
+
+
+def _time_validation(network: Network, split: Split, recipe: Recipe) -> float:
+    return _time_ranking(network, split.validation, recipe, depth=0) * len(split.validation)
+
+
+def _time_ranking(network: Network, cases: HeldOut, recipe: Recipe, depth: int) -> float:
+    """Return the seconds to rank one of these users, after one ranking as warm-up."""
+    scorer, seconds = NetworkScorer(network), 0.0
+    for _ in range(2):
+        started = time.monotonic()
+        rank(scorer, cases, exclude_seen=recipe.evaluation.exclude_seen, depth=depth)
+        seconds = time.monotonic() - started
+    return seconds / len(cases)
+
+
+def forecast_step(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> Json:
+    """Forecast a step of a model on GPUs."""
+    recipe, model = _load_model(recipe_path, name, data_dir, is_smoke)
+    return forecast(model, recipe.split_interactions(recipe.load(data_dir)))
+
+
+def measure_training(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> Json:
+    """Train a model for two epochs as a run does, and rank some users; returns the last epoch's seconds, and memory."""
+    recipe, model = _load_model(recipe_path, name, data_dir, is_smoke)
+    short = replace(model, training=replace(model.training, max_epochs=NUM_EPOCHS))
+    evaluation = replace(recipe.evaluation, users=recipe.evaluation.users or NUM_RANKED_AFTER_TRAINING)
+    recipe = replace(recipe, models=dict(recipe.models) | {name: short}, evaluation=evaluation)
+    with tempfile.TemporaryDirectory() as path:
+        run = ModelRun(recipe, name, recipe.seeds[0], data_dir, ModelFolder(Path(path)))
+        with run.make_display() as display:
+            run_model(run, display)
+        seconds = run.folder.read_history()["seconds"]
+        return {
+            "epoch_seconds": float(seconds.iloc[-1] - seconds.iloc[-2]),
+            "peak_memory_gib": run.folder.status()["peak_memory_gib"],
+        }
+
+
+def _load_model(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> tuple[Recipe, Trained]:
+    """Return a recipe and one of its trained models, as it is trained with validation."""
+    recipe = load_recipe(recipe_path)
+    recipe = shrink(recipe, data_dir) if is_smoke else recipe
+    model = recipe.models[name]
+    assert isinstance(model, Trained)
+    return recipe, validated_training(model, recipe.fit_on)
+
+
+PLAN_KINDS: Mapping[str, Callable[[Path, str, Path, bool], Json]] = {
+    "epoch": measure_epoch,
+    "step_forecast": forecast_step,
+    "training": measure_training,
+}
+"""Measurements of a trained model by name: functions of recipe, model, data folder and whether to shrink the recipe."""

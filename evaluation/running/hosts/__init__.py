@@ -1,0 +1,1 @@
+"""Trains the models of a run on several hosts, which TF_CONFIG names: the first one leads, the others take part."""
