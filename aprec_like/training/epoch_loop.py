@@ -66,10 +66,13 @@ class EpochLoop:
     Args:
         control: limits, stopping and callbacks.
         checkpoints: where the state is saved.
+        max_steps_per_call: steps of one call; fewer where steps are slow.
     """
 
-    def __init__(self, control: TrainingControl, checkpoints: Checkpoints) -> None:
-        self.control, self.checkpoints = control, checkpoints
+    def __init__(
+        self, control: TrainingControl, checkpoints: Checkpoints, max_steps_per_call: int = MAX_STEPS_PER_CALL
+    ) -> None:
+        self.control, self.checkpoints, self.max_steps_per_call = control, checkpoints, max_steps_per_call
         self._saved = checkpoints.load()
         self.state = TrainingState.from_json(self._saved.state) if self._saved else TrainingState()
         self.seconds_before, self.cost_before = self.state.seconds, self.state.cost
@@ -144,7 +147,7 @@ class EpochLoop:
         while state.step < num_steps and not (state.step and self.is_time_over):
             first = (state.epoch - 1) * num_steps + state.step
             to_report = MAX_STEPS_PER_CALL - state.step % MAX_STEPS_PER_CALL
-            number = min(self._num_steps_in_time, to_report, num_steps - state.step)
+            number = min(self._num_steps_in_time, self.max_steps_per_call, to_report, num_steps - state.step)
             started = time.monotonic()
             state.loss_total = float(
                 steps(tf.constant(first, tf.int64), tf.constant(number, tf.int64), tf.constant(state.loss_total))

@@ -5,7 +5,9 @@ All hosts run the same loop in the same order. The first one saves checkpoints; 
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,11 @@ import tensorflow as tf
 from aprec_like.errors import InputError
 from aprec_like.splits import HeldOut
 from aprec_like.training.checkpoints import Checkpoints, copy_checkpoints
-from aprec_like.types import Array
+from aprec_like.training.epoch_loop import MAX_STEPS_PER_CALL
+from aprec_like.types import Array, Tensor
+
+MAX_BYTES = 4096
+"""Of a text that the first host sends."""
 
 
 class Hosts:
@@ -26,6 +32,15 @@ class Hosts:
         workers = resolver.cluster_spec().as_dict().get("worker", []) if resolver else []
         self.num_hosts = max(1, len(workers))
         self.number = resolver.task_id if self.num_hosts > 1 else 0
+
+    @property
+    def max_steps_per_call(self) -> int:
+        """Steps of one call: one on several hosts, which must agree on it.
+
+        Otherwise their number depends on a host's speed, and TensorFlow matches sums over hosts by the iteration of a
+        loop that they are in: hosts at the same step but in other iterations would wait for each other forever.
+        """
+        return MAX_STEPS_PER_CALL if self.num_hosts == 1 else 1
 
     def check_time_limit(self, time_limit: float) -> None:
         """Raise `InputError` for a time limit, which hosts would reach at different steps."""
@@ -61,19 +76,21 @@ class Hosts:
         return self.sum(found)
 
     def broadcast(self, text: str) -> str:
-        """Return the text of the first host, whatever that of the others."""
+        """Return the text of the first host, of at most `MAX_BYTES` bytes, whatever that of the others."""
         if self.num_hosts == 1:
             return text
-        own = np.frombuffer(text.encode() if self.number == 0 else b"", np.uint8)
-        length = int(self.sum(np.array([len(own)]))[0])
-        if length == 0:  # TensorFlow crashes in a sum of nothing
-            return ""
-        padded = np.zeros(length)
-        padded[: len(own)] = own
-        return self.sum(padded).astype(np.uint8).tobytes().decode()
+        own = text.encode() if self.number == 0 else b""
+        padded = np.frombuffer(own.ljust(MAX_BYTES, b"\0"), np.uint8)
+        if len(padded) > MAX_BYTES:
+            raise ValueError(f"Hosts can send at most {MAX_BYTES} bytes at once. Received: {len(padded)} bytes")
+        return self.sum(padded).astype(np.uint8).tobytes().rstrip(b"\0").decode()
 
     def sum(self, values: Array) -> Array:
         """Return the sum of an array over all hosts."""
+        return self._add_up(tf.constant(values, tf.float64)).numpy()
+
+    @functools.cached_property
+    def _add_up(self) -> Callable[[Tensor], Tensor]:
         num_local = self.strategy.num_replicas_in_sync // self.num_hosts
 
         @tf.function
@@ -86,4 +103,4 @@ class Hosts:
 
             return self.strategy.experimental_local_results(self.strategy.run(of_replica, args=(values,)))[0]
 
-        return add_up(tf.constant(values, tf.float64)).numpy()
+        return add_up

@@ -81,7 +81,7 @@ def train(
     scorer = NetworkScorer(network)
     with tempfile.TemporaryDirectory() as temporary:
         checkpoints = control.checkpoints or Checkpoints(Path(temporary), fingerprint=None)
-        loop = EpochLoop(control, hosts.own_checkpoints(checkpoints, Path(temporary)))
+        loop = EpochLoop(control, hosts.own_checkpoints(checkpoints, Path(temporary)), hosts.max_steps_per_call)
         loop.reopen(training)
         start = (loop.state.epoch - 1, loop.state.step)
         hosts.check_same_start(start)

@@ -21,8 +21,8 @@ from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.space import describe_space
 from aprec_like.splits import Split
 from evaluation.caveats.data import data_sentences
-from evaluation.running.data_description import describe_data
 from evaluation.results.environment import total_memory
+from evaluation.running.data_description import describe_data
 
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""

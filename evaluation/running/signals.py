@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -42,9 +42,8 @@ class StopFlag:
         signal.signal(signal.SIGTERM, self.receive)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in background jobs of scripts
             signal.signal(signal.SIGINT, self.receive)
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        threading.Thread(target=_exit_with_run_command, daemon=True).start()
+        unblock_signals()
+        threading.Thread(target=exit_with_run_command, daemon=True).start()
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Set the flag; a second Ctrl-C ends the process."""
@@ -53,8 +52,14 @@ class StopFlag:
         self.signal = self.signal or number
 
 
+def unblock_signals() -> None:
+    """Receive signals that were blocked when this worker was started."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
 @contextmanager
-def signals_blocked() -> Iterator[None]:
+def signals_blocked(signals: Collection[signal.Signals] = frozenset(SIGNALS)) -> Iterator[None]:
     """Block SIGINT and SIGTERM within the block, also in processes that it starts; a pending one raises at its end.
 
     Windows cannot block signals: there a stop request may come too early for a new worker, which then saves nothing.
@@ -62,7 +67,7 @@ def signals_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
@@ -86,7 +91,8 @@ def stop_on_interrupt() -> Iterator[StopFlag]:
         signal.signal(signal.SIGINT, previous)
 
 
-def _exit_with_run_command() -> None:
+def exit_with_run_command() -> None:
+    """Wait for the end of the run command, at which the standard input of its workers closes, and exit."""
     while os.read(0, 1024):  # ends at the end of standard input
         pass
     os._exit(128 + signal.SIGTERM)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from datetime import datetime, timedelta
 
 from optuna.trial import TrialState
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
 
-from evaluation.printable import printable, unfiltered
 from evaluation.running.jobs import Job, JobResult
+from evaluation.running.jobs.live_lines import LiveLines
 from evaluation.running.progress import SECONDS_BETWEEN_LINES, format_duration
 from evaluation.tuning.study import Limits, Study
 
@@ -21,7 +17,7 @@ SECONDS_BETWEEN_READS = 2.0
 """How often the journal is read for the live lines."""
 
 
-class StudyBoard:
+class StudyBoard(LiveLines):
     """Observer of jobs that shows a study: live in a terminal, elsewhere as lines every few seconds.
 
     Args:
@@ -30,22 +26,12 @@ class StudyBoard:
     """
 
     def __init__(self, study: Study, limits: Limits) -> None:
+        super().__init__()
         self.study, self.limits = study, limits
         self.num_jobs = 1
         """Number of trials that this command runs at once."""
         self.titles: dict[str, float] = {}
         self.shown_at = time.monotonic()
-        console = Console(file=unfiltered(sys.stderr))
-        self.live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
-
-    def __enter__(self) -> StudyBoard:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.live:
-            self.live.stop()
 
     def on_start(self, job: Job) -> None:
         """See `JobObserver`."""
@@ -63,11 +49,7 @@ class StudyBoard:
         self.shown_at = time.monotonic()
         running = self._running_lines()
         lines = [*running, self.summary()] if running else list(self.titles)
-        if self.live:
-            texts = [Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines]
-            self.live.update(Group(*texts), refresh=True)
-        else:
-            self.print_line("; ".join(lines))
+        self.show(lines if self.live else ["; ".join(lines)])
 
     def on_end(self, result: JobResult) -> None:
         """See `JobObserver`."""
@@ -87,13 +69,6 @@ class StudyBoard:
         copied = f", as trial {result['copy_of']}" if "copy_of" in result else ""
         self.print_line(f"{self.study.model}, trial {number}: {texts[result['state']]}{copied}; {self.summary()}")
         self.shown_at = time.monotonic()
-
-    def print_line(self, line: str) -> None:
-        """Print a permanent line."""
-        if self.live:
-            self.live.console.print(Text(printable(line)))
-        else:
-            print(printable(line), file=sys.stderr, flush=True)
 
     def _running_lines(self) -> list[str]:
         running = [trial for trial in self.study.trials() if trial.state == TrialState.RUNNING]

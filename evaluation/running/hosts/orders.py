@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import tensorflow as tf
 
@@ -48,32 +48,33 @@ class FirstHost:
 
     def __init__(self, strategy: tf.distribute.Strategy, order: Order) -> None:
         self.strategy, self.order = strategy, order
+        with strategy.scope():
+            self.hosts = Hosts()
 
     @contextmanager
     def training_scope(self, refit_epochs: int | None) -> Iterator[None]:
         """Tell the others to take part in a training, and enter the scope of the strategy."""
         with self.strategy.scope():
-            _tell(Order(self.order.model, self.order.seed, refit_epochs))
+            self._tell(replace(self.order, refit_epochs=refit_epochs))
             yield
 
     def end(self, is_last: bool) -> None:
         """Tell the others that there is no more to train in this process; returns when they know it."""
         with self.strategy.scope():
-            _tell(End(is_last))
-            acknowledge_end()
+            self._tell(End(is_last))
+            acknowledge_end(self.hosts)
+
+    def _tell(self, message: Order | End) -> None:
+        self.hosts.broadcast(json.dumps(asdict(message)))
 
 
-def _tell(message: Order | End) -> None:
-    Hosts().broadcast(json.dumps(asdict(message)))
-
-
-def receive() -> Order | End:
+def receive(hosts: Hosts) -> Order | End:
     """Wait for what the first host tells; within the scope of the strategy."""
-    values = json.loads(Hosts().broadcast(""))
+    values = json.loads(hosts.broadcast(""))
     return End(**values) if "is_last" in values else Order(**values)
 
 
-def acknowledge_end() -> None:
+def acknowledge_end(hosts: Hosts) -> None:
     """Wait until all hosts know of the end. A host that is gone by now knows of it too."""
     with suppress(tf.errors.OpError):
-        Hosts().broadcast("")
+        hosts.broadcast("")

@@ -6,7 +6,7 @@ import os
 import sys
 
 from aprec_like.devices import host_number, num_configured_hosts
-from evaluation.cli import DONE, FAILED, INTERRUPTED, TERMINATED, WRONG_INPUT
+from evaluation.cli import DONE, FAILED, WRONG_INPUT
 from evaluation.running.jobs.job import Job
 from evaluation.running.signals import run_process
 from evaluation.running.worker import WorkerOptions, worker_environment
@@ -26,7 +26,7 @@ def take_part(options: WorkerOptions) -> int:
     code = GOES_ON
     while code == GOES_ON:
         code = _run_worker(options)
-    if code in (DONE, INTERRUPTED, TERMINATED, WRONG_INPUT):
+    if code in (DONE, WRONG_INPUT):
         return code
     print("the first host has ended before its last model; the same command on all hosts resumes", file=sys.stderr)
     return FAILED

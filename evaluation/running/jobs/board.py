@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
-
-from evaluation.printable import printable, unfiltered
 from evaluation.running.jobs.job import Job, JobResult
+from evaluation.running.jobs.live_lines import LiveLines
 from evaluation.running.progress import SECONDS_BETWEEN_LINES, format_duration, read_progress
 
 
-class Board:
+class Board(LiveLines):
     """Observer of jobs that shows their progress: live in a terminal, elsewhere as lines every few seconds.
 
     Args:
@@ -24,21 +19,11 @@ class Board:
     """
 
     def __init__(self, num_jobs: int, total_weight: float, num_slots: int | None = None) -> None:
+        super().__init__()
         self.num_jobs, self.total_weight, self.num_slots = num_jobs, total_weight, num_slots
         self.num_ended, self.ended_weight, self.ended_seconds = 0, 0.0, 0.0
         self.started_at: dict[Job, float] = {}
         self.last_lines_at = time.monotonic()
-        console = Console(file=unfiltered(sys.stderr))
-        self.live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
-
-    def __enter__(self) -> Board:
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.live:
-            self.live.stop()
 
     def on_start(self, job: Job) -> None:
         """See `JobObserver`."""
@@ -47,17 +32,13 @@ class Board:
 
     def on_line(self, job: Job, line: str) -> None:
         """Print a line of a job above the live lines."""
-        self._print(line)
+        self.print_line(line)
 
     def on_wait(self) -> None:
         """Refresh the live lines; without a terminal, print them unless the last ones are recent."""
-        if self.live:
-            lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in self._lines()]
-            self.live.update(Group(*lines), refresh=True)
-        elif time.monotonic() - self.last_lines_at >= SECONDS_BETWEEN_LINES:
+        if self.live or time.monotonic() - self.last_lines_at >= SECONDS_BETWEEN_LINES:
             self.last_lines_at = time.monotonic()
-            for line in self._lines():
-                self._print(line)
+            self.show(self._lines())
 
     def on_end(self, result: JobResult) -> None:
         """See `JobObserver`."""
@@ -68,14 +49,8 @@ class Board:
             self.ended_seconds += seconds
         self.on_wait()
 
-    def _print(self, line: str) -> None:
-        if self.live:
-            self.live.console.print(Text(printable(line)))
-        else:
-            print(printable(line), file=sys.stderr, flush=True)
-
     def _lines(self) -> list[str]:
-        lines = [printable(f"{job.title}: {read_progress(job.folder) or 'starts'}") for job in self.started_at]
+        lines = [f"{job.title}: {read_progress(job.folder) or 'starts'}" for job in self.started_at]
         num_waiting = self.num_jobs - self.num_ended - len(self.started_at)
         counts = f"{self.num_ended} of {self.num_jobs} done, {len(self.started_at)} running, {num_waiting} waiting"
         return [*lines, f"{counts}; {self._time_left()}"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from aprec_like.errors import InputError
 from evaluation.running.jobs.job import Job
 from evaluation.running.lock import RunLock
+from evaluation.running.signals import signals_blocked
 from evaluation.running.worker import worker_environment
 
 SECONDS_BETWEEN_CALLS = 0.5
@@ -21,7 +22,7 @@ SECONDS_TO_WAIT_FOR_LOCK = 120.0
 """How long a task waits for the end of an earlier one on the same model, whose driver or node was lost."""
 FORWARDED = ("APREC_LIKE_", "TF_", "XLA_", "ONEDNN_", "CUBLAS_", "NVIDIA_TF32")
 """Prefixes of the environment variables that tasks take from the driver."""
-USER_SIGNALS = {signal.SIGUSR1, signal.SIGUSR2}
+USER_SIGNALS = {each for each in signal.Signals if each.name in ("SIGUSR1", "SIGUSR2")}
 """Sent by Slurm to all processes of a task, to announce its end; the task handles them, its process must not die."""
 
 
@@ -52,21 +53,20 @@ def run_task(
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}  # set by Ray
     with ExitStack() as stack:
         lock = _enter_lock(stack, Path(folder) / ".task-lock")
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, USER_SIGNALS)
-        process = subprocess.Popen(
-            Job("", module, argument, Path(folder)).command(),
-            env=worker_environment(environment | dict(variables)),
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=lock.inherited_descriptors,
-            text=True,
-            errors="replace",
-        )
-        on_start(process)
+        with signals_blocked(USER_SIGNALS):
+            process = subprocess.Popen(
+                Job("", module, argument, Path(folder)).command(),
+                env=worker_environment(environment | dict(variables)),
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=lock.inherited_descriptors,
+                text=True,
+                errors="replace",
+            )
+            on_start(process)
         lines: list[str] = []
         thread = threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True)
         thread.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         try:
             while process.poll() is None:
                 time.sleep(SECONDS_BETWEEN_CALLS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 import time
@@ -24,6 +25,7 @@ SHARED_OPTIONS = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_n
 """Options that submitit has under one name for all kinds of clusters; others are options of sbatch."""
 DEFAULTS: dict[str, int | str] = {"timeout_min": 1440, "cpus_per_task": 4, "name": "aprec_like"}
 JOB_IDS = "submitted.txt"
+JOB_ID = re.compile(r"^\d+(?:_\d+)?$", re.MULTILINE)
 
 
 class SlurmTask:
@@ -76,7 +78,7 @@ class SlurmTasks:
 
     def run(self, jobs: Iterable[Job]) -> Generator[JobResult, None, None]:
         """Run jobs; see `Executor.run`. All are submitted at once, and Slurm decides when each one runs."""
-        self._cancel_earlier()
+        self._remove_earlier()
         is_clean = False
         try:
             self._submit(list(jobs))
@@ -91,7 +93,7 @@ class SlurmTasks:
                 remove_folder(self.folder)  # the logs of failed tasks are kept
 
     def _submit(self, jobs: Sequence[Job]) -> None:
-        executor = self.submitit.AutoExecutor(folder=self.folder / "%j", cluster=self.cluster)
+        executor = self.submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
         memory = {"mem_gb": math.ceil(max(job.memory for job in jobs) / 2**30)} | dict(self.options)
         options = {name if name in SHARED_OPTIONS else f"slurm_{name}": value for name, value in memory.items()}
         variables = forwarded_variables()
@@ -104,12 +106,13 @@ class SlurmTasks:
         with storage_errors(self.folder):
             (self.folder / JOB_IDS).write_text("".join(f"{task.job_id}\n" for task in tasks))
 
-    def _cancel_earlier(self) -> None:
-        """Cancel the tasks of a driver that was killed; they save, and the new ones go on."""
+    def _remove_earlier(self) -> None:
+        """Cancel the tasks of a driver that was killed, which save first, and remove their files."""
         path = self.folder / JOB_IDS
         if self.cluster == "slurm" and path.exists():
-            for number in path.read_text().split():
-                self.submitit.SlurmJob(self.folder / number, number).cancel(check=False)
+            for number in JOB_ID.findall(path.read_text()):
+                self.submitit.SlurmJob(self.folder, number).cancel(check=False)
+        remove_folder(self.folder)  # submitit unpickles results, which must be those of its own tasks
 
     def _wait_for_result(self) -> JobResult:
         while True:

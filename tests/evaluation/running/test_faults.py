@@ -218,3 +218,31 @@ def test_a_run_killed_at_any_moment_gives_the_same_bytes(expected, tmp_path, nam
     if moment == "while ranking":
         assert state == "finished" or "is already trained: 8 epochs" in run.log(name)
     assert not list(run.folder.rglob(".part-*"))
+
+
+@pytest.mark.slow
+def test_a_ray_task_whose_node_dies_goes_on_from_its_checkpoint_on_another_node(tmp_path, monkeypatch):
+    """The head runs no tasks. Of the two other nodes the second comes when the first is to be lost."""
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    runs = [Run(tmp_path / name) for name in ("expected", "lost") if not (tmp_path / name).mkdir()]
+    for run in runs:
+        longer = RECIPE.replace("max_epochs=8", "max_epochs=200").replace("patience=8", "patience=200")
+        (run.folder / "faults.py").write_text(longer)
+    runs[0].finish("--only", "gSASRec")
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        node = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes(timeout=5 * MINUTES)
+        process = runs[1].start("--only", "gSASRec", "--ray", cluster.address)
+        wait_until(process, lambda: any(runs[1].model("gSASRec").glob("checkpoint/state-00001*")))
+        cluster.remove_node(node, allow_graceful=False)
+        assert "resumes" not in runs[1].log("gSASRec")
+        cluster.add_node(num_cpus=1)
+        _, said = process.communicate(timeout=10 * MINUTES)
+        assert process.returncode == 0, said
+    finally:
+        cluster.shutdown()
+    resumed = [line for line in runs[1].log("gSASRec").splitlines() if "resumes from epoch" in line]
+    assert len(resumed) == 1 and int(resumed[0].split("resumes from epoch ")[1].split(",")[0]) >= 10
+    assert runs[1].results("gSASRec") == runs[0].results("gSASRec")

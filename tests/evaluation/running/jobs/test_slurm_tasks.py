@@ -51,7 +51,7 @@ def test_leaving_early_lets_the_tasks_save_and_removes_nothing_of_theirs(tmp_pat
 
 
 def test_a_task_whose_node_is_taken_away_saves_and_is_queued_again(tmp_path, jobs_in, monkeypatch):
-    """As submitit does it before the time is over: `checkpoint` while the task runs; then the new task from its start."""
+    """As submitit does it before the time is over: `checkpoint` while the task runs, then the task again."""
     submitit = pytest.importorskip("submitit")
     (job,) = jobs_in(a={"waits_for": ["go"]})
     task = SlurmTask(job, {})
@@ -62,7 +62,7 @@ def test_a_task_whose_node_is_taken_away_saves_and_is_queued_again(tmp_path, job
             started.append(task.checkpoint())
 
     monkeypatch.setattr("evaluation.running.jobs.remote_task.time.sleep", interrupt)
-    code, lines = task()
+    _, lines = task()
     assert lines == ["a starts", "a saved"] and isinstance(started[0], submitit.helpers.DelayedSubmission)
     (job.folder / "go").write_text("")
     assert started[0].function() == (0, ["a starts"])
@@ -70,12 +70,12 @@ def test_a_task_whose_node_is_taken_away_saves_and_is_queued_again(tmp_path, job
 
 def test_options_are_those_of_submitit_or_sbatch():
     assert parse_slurm_options(["partition=gpu", "timeout_min=720"]) == {"partition": "gpu", "timeout_min": 720}
-    with pytest.raises(InputError, match="as NAME=VALUE, such as partition=gpu. Received: gpu"):
+    with pytest.raises(InputError, match="Received: gpu"):
         parse_slurm_options(["gpu"])
 
 
 def test_an_unknown_option_is_one_line(tmp_path, jobs_in):
-    with pytest.raises(InputError, match="--slurm: .*local_colour"):
+    with pytest.raises(InputError, match="local_colour"):
         next(local(tmp_path, Recorder(), local_colour=1).run(jobs_in(a={})))
 
 
