@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
-from aprec_like.losses import GBCE, Softmax
+from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.splits import LeaveOneOut
 from aprec_like.training import Trained, Training
@@ -127,6 +127,19 @@ def test_a_step_that_is_not_compiled_as_a_whole_has_a_forecast_too():
     assert 0 < found["host_megabytes"] < 0.1  # the batch
     passes = 2 * 7 * 4 * 8 * 40_000  # Adam, over two tables of 8 dimensions
     assert passes / 1e9 < found["gigabytes"] < 3 * passes / 1e9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "batch_size"), [(GBCE(256, 0.75), 128), (BCE(1), 128), (Softmax(), 64)])
+def test_a_step_of_the_papers_size_has_few_kernels_chunks_and_padded_positions(loss, batch_size):
+    """The sizes of MovieLens-1M; its lengths have a median of 96, and users have at least 20 items."""
+    lengths = Lengths(median=96, spread=1.0, minimum=20, maximum=1_700)
+    split = LeaveOneOut(512).split(Simulated(num_users=6_040, num_items=3_416, lengths=lengths).load(None))
+    found = forecast(Trained(SASRec(), loss, Training(batch_size=batch_size)), split)
+    print(loss, found)
+    assert found["kernels"] <= 300 and found["chunks"] <= 2 and found["padding"] <= 1.3
+    assert found["float_scatters"] == 0 and found["host_megabytes"] < 2  # the batch in both layouts
+    assert found["milliseconds"]["A100"] <= 10
 
 
 def best_seconds(function, num_times=5):
