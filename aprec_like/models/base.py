@@ -184,8 +184,8 @@ LAYERS_THAT_NEED_TRAINING_MODE = (
 class NeuralModel(ABC):
     """The architecture of a network. Subclasses are frozen dataclasses of its settings.
 
-    A model of sequences defines `make_network` and the settings `max_length` and `embedding_dim`. All else has a default
-    that is right for any causal network; models override it to be faster, or to learn from other examples.
+    A model of sequences defines `make_network` and the settings `max_length` and `embedding_dim`. All else has a
+    default that is right for any causal network; models override it to be faster, or to learn from other examples.
     """
 
     max_length: int

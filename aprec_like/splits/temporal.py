@@ -39,7 +39,10 @@ class TemporalSplit(SplitRule):
     def split(self, interactions: Interactions) -> Split:
         timestamps = interactions.timestamps
         if timestamps is None:
-            raise InputError("TemporalSplit needs timestamps, but the dataset has none")
+            raise InputError(
+                "TemporalSplit needs timestamps, but the dataset has none: read a file that has them (CSVFile(..., "
+                'timestamp="time")), or use LeaveOneOut'
+            )
         num_interactions = len(timestamps)
         is_known = _is_before(timestamps, select_kth(timestamps, _position(1 - self.test_share, num_interactions)))
         num_known = int(np.count_nonzero(is_known))

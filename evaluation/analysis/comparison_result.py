@@ -41,7 +41,8 @@ class Rules:
             family: what p-values are corrected for: "6 pairs".
             scope: what the test covers: "over users and trainings".
         """
-        return f"* differs ({TEST_NAMES[self.test]} {scope}, p < {self.alpha:g}, {self.correction} over {family})"
+        corrected = "not corrected for" if self.correction == "none" else f"{self.correction.capitalize()} over"
+        return f"* differs ({TEST_NAMES[self.test]} {scope}, p < {self.alpha:g}, {corrected} {family})"
 
 
 @dataclass(frozen=True)

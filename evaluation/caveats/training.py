@@ -70,7 +70,8 @@ def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Ite
     is_similar = beside["overlap"] >= MIN_OVERLAP
     if beside["model"] > (MAX_GAIN_OF_SIMILAR if is_similar else MAX_GAIN) * beside["popularity"]:
         return
-    comparative = "worse" if beside["model"] < beside["popularity"] else "hardly better"
+    is_worse = round(beside["model"], 4) < round(beside["popularity"], 4)  # as shown
+    comparative = "worse" if is_worse else "hardly better"
     facts = (
         f"{comparative} than Popularity ({beside['metric']} {beside['model']:.4f} against {beside['popularity']:.4f}, "
         f"{beside['overlap']:.0%} of its first items are the most popular ones)"
@@ -93,6 +94,7 @@ def _remedy(settings: Json) -> str:
 
 
 def _lacks_prior(settings: Json) -> bool:
-    """Return whether a model has a binary loss and does not start from the prior."""
-    is_binary = (settings.get("loss") or {}).get("class") in ("BCE", "GBCE")
-    return is_binary and not settings.get("prior_start")
+    """Return whether a model has a binary loss whose prior is not 0, as that of one negative is, and starts at 0."""
+    loss = settings.get("loss") or {}
+    has_prior = loss.get("class") == "GBCE" or (loss.get("class") == "BCE" and loss.get("num_negatives") != 1)
+    return has_prior and not settings.get("prior_start")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aprec_like.losses import GBCE, Softmax
+from aprec_like.losses import BCE, GBCE, Softmax
 from aprec_like.models import SASRec
 from aprec_like.recipe import Trained
 from aprec_like.settings import describe
@@ -16,6 +16,7 @@ from tests.evaluation.made_runs import MIXED, make_run
 
 FROM_ZERO = describe(Trained(SASRec(), GBCE(256, 0.75), Training()))
 FROM_PRIOR = describe(Trained(SASRec(), GBCE(256, 0.75), Training(), prior_start=True))
+ONE_NEGATIVE = describe(Trained(SASRec(), BCE(1), Training()))
 SOFTMAX = describe(Trained(SASRec(), Softmax(), Training()))
 CONVERGED = {"best_epoch": 20, "epochs": 28, "best_validation": 0.1, "stopped_by": "early_stopping"}
 
@@ -63,8 +64,9 @@ def test_a_training_that_no_prior_holds_back_is_no_better_than_popularity_once_i
         (FROM_ZERO, "prior_start=True, or more patience"),
         (FROM_PRIOR, "more patience or a larger learning rate"),
         (SOFTMAX, "more patience or a larger learning rate"),
+        (ONE_NEGATIVE, "ended: more patience or a larger learning rate"),
     ],
-    ids=["gBCE", "gBCE from the prior", "softmax"],
+    ids=["gBCE", "gBCE from the prior", "softmax", "one negative, whose prior is 0"],
 )
 def test_the_remedy_fits_the_model(settings, remedy):
     (caveat,) = training_caveats(settings, [status_beside(0.0697, 0.0646, 0.9)])
