@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def _convert(tf2onnx: Any, function: Any) -> Any:
     outputs = [tensor.name for tensor in function.outputs]
     names = dict(zip(inputs, (spec.name for spec in INPUTS), strict=True))
     names |= dict(zip(outputs, sorted(function.structured_outputs), strict=True))
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of collections, which ONNX does not have
     frozen = tf2onnx.tf_loader.from_function(function, inputs, outputs)
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(frozen, name="")

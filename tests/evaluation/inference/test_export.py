@@ -1,8 +1,10 @@
 """Exported models recommend what the stored model does, without this package; what differs is not exported."""
 
 import json
+import logging
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -104,8 +106,11 @@ def test_a_request_may_choose_k_and_keep_seen_items(made, tmp_path, monkeypatch,
     "name", ["gSASRec", *(pytest.param(name, marks=pytest.mark.slow) for name in ("BERT4Rec", "Markov"))]
 )
 def test_an_onnx_model_recommends_the_same_by_item_numbers(made, tmp_path, monkeypatch, capsys, name):
+    warnings, logger = [], logging.getLogger("tensorflow")
+    monkeypatch.setattr(logger, "handlers", [SimpleNamespace(level=logging.WARNING, handle=warnings.append)])
+    logger.setLevel(logging.WARNING)
     code, *_ = call(made, monkeypatch, capsys, "--model", name, "--to", tmp_path / "model", "--format", "onnx")
-    assert code == 0
+    assert code == 0 and [record.getMessage() for record in warnings] == []
     session = onnxruntime.InferenceSession(tmp_path / "model/model.onnx")
     histories = np.array([[PADDING, *HISTORY, PADDING]], np.int32)
     for k, exclude_seen in ((4, True), (20, False)):
