@@ -136,8 +136,10 @@ class MetricTests:
 
     def _set_exactly(self, is_set: Array, rows: Array, columns: Array, *, differences: Array, variances: Array) -> None:
         """Set mean and variance of the differences of some pairs from the differences themselves, in chunks."""
-        table = np.stack(list(self.values.values()))
         chosen = np.flatnonzero(is_set)
+        if len(chosen) == 0:
+            return
+        table = np.stack(list(self.values.values()))
         step = max(1, MAX_CHUNK_VALUES // table.shape[1])
         for start in range(0, len(chosen), step):
             some = chosen[start : start + step]
