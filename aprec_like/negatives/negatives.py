@@ -90,6 +90,8 @@ class Negatives:
         compiled = tf.function(sample, jit_compile=True)
 
         def sample_compiled(users: Tensor, positives: Tensor, seed: Tensor) -> Tensor:
-            return tf.cast(compiled(users, tf.cast(positives, tf.int32), seed), positives.dtype)
+            items = compiled(users, tf.cast(positives, tf.int32), seed)
+            items.set_shape([users.shape[0], num_negatives])  # TensorFlow forgets it in loops
+            return tf.cast(items, positives.dtype)
 
         return sample_compiled

@@ -131,7 +131,11 @@ def with_items(data, num_items):
     return replace(data, items=items, item_ids=np.arange(num_items))
 
 
-@pytest.mark.parametrize("law", [Negatives(), Negatives("batch")], ids=["per position", "of the batch"])
+@pytest.mark.parametrize(
+    "law",
+    [Negatives(), Negatives("sequence", by_popularity=True)],
+    ids=["per position", "of the sequence, by popularity"],
+)
 def test_lazy_adam_of_a_small_catalogue_runs_on_a_gpu(law, split):
     assert find_faults(Trained(SMALL, GBCE(4), LAZY, law), with_items(split.train, 200)) == {}
 
