@@ -101,7 +101,7 @@ class ShiftedExamples(Examples):
         return np.flatnonzero(train.lengths >= 2)
 
     @override
-    def input_lengths(self, train: Interactions) -> Array:
+    def input_lengths(self, train: Interactions) -> Array | None:
         return np.minimum(train.lengths[self.cases(train)] - 1, self.length)
 
     @override

@@ -130,9 +130,12 @@ def test_the_arrays_of_a_batch_are_copied_to_the_device_and_the_choice_of_its_la
 SCATTER = re.compile(r"= (\w+)\[[^=]* scatter\(")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name != "own model"])
 def test_the_compiled_step_of_a_gpu_scatters_integers_only(name, split):
-    """Sums of integers are the same in any order; XLA would run a deterministic sum of floats one by one."""
+    """Sums of integers are the same in any order; XLA would run a deterministic sum of floats one by one.
+
+    An own model with Keras' Embedding scatters floats, which is slow on a GPU and right.
+    """
     with pretend_gpu():
         network, objective, _, spec, batch, is_compiled = made_step(CASES[name], split, None)
         assert is_compiled
