@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import tensorflow as tf
+from typing_extensions import override
 
 from aprec_like.batches import make_batches
 from aprec_like.models import Network
@@ -19,6 +21,7 @@ from aprec_like.splits import HeldOut, Split
 from aprec_like.training import make_step
 from aprec_like.training.epoch_loop import MAX_STEPS_PER_CALL, SECONDS_PER_CALL, save_seconds
 from aprec_like.training.objective import make_objective
+from aprec_like.training.state import EpochRecord
 from aprec_like.training.step import Steps, make_steps
 from aprec_like.types import Json
 from evaluation.benchmarking.forecast import forecast
@@ -27,6 +30,7 @@ from evaluation.benchmarking.setup import WARM_UP_STEPS, build_seeded_network
 from evaluation.results.environment import peak_memory_gib
 from evaluation.results.store import ModelFolder
 from evaluation.running.fit_model import ModelRun
+from evaluation.running.progress import Display
 from evaluation.running.run_model import run_model
 from evaluation.running.smoke import shrink
 
@@ -50,7 +54,7 @@ def measure_epoch(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) 
     batches = make_batches(data, model.model.examples(), model.batch_settings, 1)
     objective = make_objective(model.loss, model.negatives, data)
     step = make_step(network, objective, optimizer, 1, batches.element_spec, model.is_step_compiled(data))
-    step_seconds = time_steps(make_steps(step, batches))
+    step_seconds, step_cpu_seconds = time_steps(make_steps(step, batches))
     validation = _time_validation(network, split, recipe) if training.early_stopping else 0.0
     with tempfile.TemporaryDirectory() as folder:
         saving = save_seconds(network.variables, optimizer.variables, Path(folder))
@@ -59,6 +63,7 @@ def measure_epoch(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) 
     return {
         "steps_per_epoch": num_steps,
         "step_seconds": step_seconds,
+        "epoch_cpu_seconds": num_steps * step_cpu_seconds,
         "validation_seconds": validation,
         "save_seconds": saving,
         "epoch_seconds": num_steps * step_seconds + validation + saving,
@@ -67,18 +72,21 @@ def measure_epoch(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) 
     }
 
 
-def time_steps(steps: Steps) -> float:
-    """Return the mean seconds of a step, after steps of warm-up."""
-    first, number, seconds = 0, 1, 0.0
+def time_steps(steps: Steps) -> tuple[float, float]:
+    """Return the mean seconds and processor seconds of a step, after steps of warm-up."""
+    first, number, seconds, processor_started = 0, 1, 0.0, time.process_time()
     while first < WARM_UP_STEPS + MIN_STEPS or seconds < SECONDS_OF_STEPS:
         started = time.monotonic()
         float(steps(tf.constant(first, tf.int64), tf.constant(number, tf.int64), tf.constant(0.0)))
         elapsed = time.monotonic() - started
         first += number
-        if first > WARM_UP_STEPS:
+        if first <= WARM_UP_STEPS:
+            processor_started = time.process_time()
+        else:
             seconds += elapsed
             number = max(1, min(MAX_STEPS_PER_CALL, int(number * SECONDS_PER_CALL / elapsed)))
-    return seconds / (first - WARM_UP_STEPS)
+    num_steps = first - WARM_UP_STEPS
+    return seconds / num_steps, (time.process_time() - processor_started) / num_steps
 
 
 def _time_validation(network: Network, split: Split, recipe: Recipe) -> float:
@@ -101,6 +109,19 @@ def forecast_step(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) 
     return forecast(model, recipe.split_interactions(recipe.load(data_dir)))
 
 
+class EpochClock(Display):
+    """Display that notes the seconds and processor seconds at the end of every epoch."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.ends: list[tuple[float, float]] = []
+
+    @override
+    def on_epoch(self, record: EpochRecord) -> None:
+        self.ends.append((record.seconds, time.process_time()))
+        super().on_epoch(record)
+
+
 def measure_training(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> Json:
     """Train a model for two epochs as a run does, and rank some users; returns the last epoch's seconds, and memory."""
     recipe, model = _load_model(recipe_path, name, data_dir, is_smoke)
@@ -109,11 +130,12 @@ def measure_training(recipe_path: Path, name: str, data_dir: Path, is_smoke: boo
     recipe = replace(recipe, models=dict(recipe.models) | {name: short}, evaluation=evaluation)
     with tempfile.TemporaryDirectory() as path:
         run = ModelRun(recipe, name, recipe.seeds[0], data_dir, ModelFolder(Path(path)))
-        with run.make_display() as display:
+        with cast(EpochClock, run.make_display(EpochClock)) as display:
             run_model(run, display)
-        seconds = run.folder.read_history()["seconds"]
+        (before, cpu_before), (after, cpu_after) = display.ends[-2:]
         return {
-            "epoch_seconds": float(seconds.iloc[-1] - seconds.iloc[-2]),
+            "epoch_seconds": after - before,
+            "epoch_cpu_seconds": cpu_after - cpu_before,
             "peak_memory_gib": run.folder.status()["peak_memory_gib"],
         }
 
