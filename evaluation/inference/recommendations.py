@@ -199,7 +199,9 @@ def top_items(scores: Array, excluded: Array, k: int) -> Array:
     """Return the k items with the highest scores but those excluded, best first; ties go to the smaller number."""
     ranked = scores.copy()
     ranked[excluded] = -np.inf
-    best = np.argsort(-ranked, kind="stable")[:k]
+    k = min(k, len(ranked))
+    candidates = np.flatnonzero(ranked >= np.partition(ranked, -k)[-k])  # not all are sorted: there may be millions
+    best = candidates[np.argsort(-ranked[candidates], kind="stable")][:k]
     return best[np.isfinite(ranked[best])]
 
 

@@ -1,5 +1,6 @@
 """Recommendations use the stored weights, and code in the results folder is never run."""
 
+import itertools
 import json
 
 import numpy as np
@@ -32,6 +33,16 @@ def call(made, monkeypatch, capsys, *options):
     code = recommend.run_command(recommend.main)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
+
+
+def test_the_best_items_are_those_of_a_stable_sort_of_all():
+    """Ties go to the smaller number; excluded items never come, also where fewer than k are left."""
+    random = np.random.default_rng(0)
+    for num_items, k in itertools.product((1, 2, 7, 100), (1, 3, 10)):
+        scores = random.integers(4, size=num_items).astype(float)
+        excluded = random.integers(num_items, size=random.integers(num_items + 1))
+        expected = [item for item in np.argsort(-scores, kind="stable") if item not in excluded][:k]
+        assert recommendations.top_items(scores, excluded, k).tolist() == expected
 
 
 def test_recommendations_are_the_best_unseen_items_with_their_probabilities(made, monkeypatch, capsys):

@@ -1,6 +1,6 @@
 """Measures the server of an exported model: latency, throughput and memory, with the clients on the same machine.
 
-python -m evaluation.benchmarking.serving exported/gsasrec --requests 500
+python -m evaluation.serving.measure exported/gsasrec --requests 500
 
 starts `evaluation.serve` on a free port, sends requests for the 10 best items after random histories of 50 items, and
 prints one line per number of clients and of histories in a request. The processor time of the server per request says
@@ -14,7 +14,6 @@ import csv
 import http.client
 import itertools
 import json
-import os
 import subprocess
 import sys
 import time
@@ -31,7 +30,6 @@ import psutil
 from aprec_like.errors import InputError
 from evaluation.cli import DONE, import_tensorflow, run_command, track
 from evaluation.results.files import read_json
-from evaluation.running.worker import import_environment
 
 HISTORY_LENGTH = 50
 LOADS = ((1, 1), (4, 1), (1, 64))
@@ -59,7 +57,7 @@ class Latencies:
 
 def main() -> int:
     """Start a server, measure it, and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m evaluation.benchmarking.serving", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m evaluation.serving.measure", description=__doc__)
     parser.add_argument("export", type=Path, metavar="EXPORT", help="a SavedModel that `evaluation.export` wrote")
     parser.add_argument("--requests", type=int, default=500, metavar="N", help="per line (default: 500)")
     arguments = parser.parse_args()
@@ -113,8 +111,8 @@ def make_bodies(items: Sequence[int | str], count: int, num_histories: int) -> I
 @contextmanager
 def serving(export: Path) -> Iterator[tuple[str, psutil.Process]]:
     """Serve an export in a process of its own; gives its address and the process."""
-    command = [sys.executable, "-P", "-m", "evaluation.serve", str(export), "--port", "0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=import_environment(os.environ))
+    command = [sys.executable, "-m", "evaluation.serve", str(export), "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         line = server.stdout.readline() if server.stdout else ""
         words = [word for word in line.split() if word.startswith("http://")]
