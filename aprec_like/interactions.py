@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from aprec_like.out_of_core import ArrayWriter, Ids, digest_arrays, map_array, release, slices
+from aprec_like.out_of_core import ArrayWriter, Ids, digest_arrays, release, slices, take
 from aprec_like.types import Array
 
 PADDING = -1
@@ -165,9 +165,7 @@ class Interactions:
         offsets = offsets_from_lengths(lengths)
         starts = self.offsets[:-1][users]
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        items = self.items[positions]
-        release(self.items)
-        return Histories(items, offsets, np.asarray(users))
+        return Histories(take(self.items, positions), offsets, np.asarray(users))
 
     def parts(self) -> Iterator[Part]:
         """Yield the dataset in parts of consecutive users, of at most `PART_SIZE` interactions or of one user."""
@@ -239,12 +237,7 @@ class Interactions:
 
     def last_items(self, users: Array) -> Array:
         """Return the (len(users),) last item of each of `users` (rows, each with at least one interaction)."""
-        return map_array(np.asarray(users), self._last_items, self.items.dtype)
-
-    def _last_items(self, users: Array) -> Array:
-        items = self.items[self.offsets[1:][users] - 1]
-        release(self.items)
-        return items
+        return take(self.items, self.offsets[1:][users] - 1)
 
     def item_counts(self) -> Array:
         """Return the (num_items,) number of interactions of each item."""

@@ -10,6 +10,7 @@ from aprec_like.out_of_core.arrays import (
     select_kth,
     slices,
     stack_arrays,
+    take,
 )
 from aprec_like.out_of_core.budget import MEMORY_VARIABLE, memory_budget, parse_bytes
 from aprec_like.out_of_core.known_digests import known_sha256
@@ -40,5 +41,6 @@ __all__ = [
     "share_tensor",
     "slices",
     "stack_arrays",
+    "take",
     "to_series",
 ]

@@ -111,6 +111,15 @@ def map_array(array: Array, function: Callable[[Array], Array], dtype: DTypeLike
     return writer.finish()
 
 
+def take(array: Array, positions: Array) -> Array:
+    """Return the elements of an array at (n,) positions; pages of a mapped array are released after each chunk."""
+    if len(positions) > CHUNK:
+        return map_array(positions, lambda some: take(array, some), array.dtype)
+    taken = array[positions]
+    release(array)
+    return taken
+
+
 def release(*arrays: Array | None) -> None:
     """Tell the system that the pages of mapped arrays are not needed now; has no effect on other arrays."""
     for array in arrays:

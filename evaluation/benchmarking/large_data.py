@@ -5,6 +5,10 @@ python -m evaluation.benchmarking.large_data /tmp/log --interactions 20000000
 generates a log of string ids in no order, with 1 % duplicates (40 interactions per user, 200 per item), in a folder
 where there is none, and prints one line per stage. Memory is the peak of the process in each stage, with and without
 the pages of mapped files, which the system takes back when it needs memory; Linux alone tells it.
+
+python -m evaluation.benchmarking.large_data /tmp/results --compare 3000000
+
+writes results of two models with random ranks, and compares them.
 """
 
 from __future__ import annotations
@@ -21,12 +25,17 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 from typing_extensions import override
 
+from aprec_like.metrics import NDCG, Recall
+from aprec_like.out_of_core import slices
 from aprec_like.splits import Split
+from aprec_like.types import Array
 from evaluation.cli import DONE, add_memory_option, import_tensorflow, run_command
+from evaluation.results.store import RunFolder
 
 NUM_FILES = 64
 PER_USER, PER_ITEM = 40, 200
@@ -34,6 +43,10 @@ PER_USER, PER_ITEM = 40, 200
 DUPLICATE_SHARE = 0.01
 FIRST_SECOND, LAST_SECOND = 1_600_000_000, 1_700_000_000
 NUM_RANKED, NUM_STEPS = 10_000, 100
+METRICS = (Recall(1), Recall(10), NDCG(10))
+MODELS = ("first", "second")
+NUM_ITEMS = 1_000_000
+CHUNK_USERS = 1 << 20
 PROCESS = Path("/proc/self")
 SECONDS_BETWEEN_SAMPLES = 0.05
 
@@ -44,8 +57,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the Parquet files")
     parser.add_argument("--interactions", type=int, default=2_000_000, metavar="N", help="size of a new log")
     parser.add_argument("--train", action="store_true", help="also one epoch of 100 steps of gSASRec, and its ranking")
+    text = "instead compare two models that ranked N users; FOLDER is their results folder"
+    parser.add_argument("--compare", type=int, metavar="N", help=text)
     add_memory_option(parser)
     arguments = parser.parse_args()
+    if arguments.compare:
+        measure_compare(RunFolder(arguments.folder), arguments.compare)
+        return DONE
     if not arguments.folder.exists():
         with stage("generate"):
             generate(arguments.folder, arguments.interactions)
@@ -57,7 +75,10 @@ def generate(folder: Path, num_interactions: int) -> None:
     """Write a log as Parquet files; popular items and active users occur more often."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(1)
-    users, items = _ids("u", num_interactions // PER_USER), _ids("i", num_interactions // PER_ITEM)
+    users, items = (
+        pa.array(_ids(prefix, np.arange(num_interactions // count, dtype=np.uint64)))
+        for prefix, count in (("u", PER_USER), ("i", PER_ITEM))
+    )
     for number in range(NUM_FILES):
         rows = num_interactions // NUM_FILES
         user = (random.random(rows) ** 1.5 * len(users)).astype(np.int32)
@@ -70,10 +91,9 @@ def generate(folder: Path, num_interactions: int) -> None:
         pa.parquet.write_table(table, folder / f"part-{number:02d}.parquet")
 
 
-def _ids(prefix: str, count: int) -> pa.Array:
+def _ids(prefix: str, numbers: Array) -> list[str]:
     """Return ids of 17 characters that are not in the order of their numbers."""
-    hashes = np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return pa.array([f"{prefix}{number:016x}" for number in hashes.tolist()])
+    return [f"{prefix}{number:016x}" for number in (numbers * np.uint64(0x9E3779B97F4A7C15)).tolist()]
 
 
 def measure(folder: Path, *, is_trained: bool) -> None:
@@ -121,6 +141,52 @@ def _measure_training(split: Split) -> None:
         outcome = train(trained, split, seed=1)
     with stage(f"ranks of {len(split.test):,} users"):
         rank(outcome.scorer, split.test, exclude_seen=True, depth=100)
+
+
+def measure_compare(run: RunFolder, num_users: int) -> None:
+    """Print seconds and peak memory of comparing two models over many users, whose results are written if need be."""
+    from evaluation.analysis.comparison import compare_models
+    from evaluation.results.load import load_runs
+
+    if not run.path.exists():
+        with stage("write"):
+            write_results(run, num_users)
+    with stage("load"):
+        runs = load_runs([run])
+    with stage("compare"):
+        comparison = compare_models(runs)
+    for row in comparison.rows:
+        print(row.name, *(f"{name} {cell.value.mean:.6f}" for name, cell in row.cells.items()))
+
+
+def write_results(run: RunFolder, num_users: int) -> None:
+    """Write a results folder of two models with random ranks."""
+    columns = [str(metric) for metric in METRICS]
+    evaluation = {"class": "Evaluation", "metrics": columns, "exclude_seen": True, "depth": 0, "candidates": None}
+    settings = {"models": {name: {"class": "Popularity"} for name in MODELS}, "columns": columns}
+    run.write_recipe(b"", settings | {"evaluation": evaluation})
+    for seed, name in enumerate(MODELS):
+        folder = run.model(name, 1)
+        folder.write_per_user(_tabulate_users(num_users, np.random.default_rng(seed)))
+        folder.write_history(pd.DataFrame({"epoch": [], "validation": [], "seconds": []}))
+        folder.write_metrics({"metrics": {}, "users": num_users})
+        folder.finish(seconds_to_best=0.0)
+
+
+def _tabulate_users(num_users: int, random: np.random.Generator) -> Iterator[pd.DataFrame]:
+    """Yield the content of per_user.parquet, users and targets the same for all models."""
+    for chunk in slices(num_users, CHUNK_USERS):
+        users = np.arange(chunk.start, chunk.stop, dtype=np.uint64)
+        ranks = np.ceil(NUM_ITEMS ** random.random(len(users)))
+        yield pd.DataFrame(
+            {
+                "user": _ids("u", users),
+                "target": _ids("i", users % np.uint64(NUM_ITEMS)),
+                "rank": ranks,
+                "target_score": random.random(len(users), np.float32),
+                **{str(metric): metric.per_user(ranks) for metric in METRICS},
+            }
+        )
 
 
 @contextmanager

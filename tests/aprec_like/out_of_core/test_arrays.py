@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aprec_like.out_of_core import ArrayWriter, arrays, digest_arrays, empty_array, map_array, release, select_kth
+from aprec_like.out_of_core import ArrayWriter, arrays, digest_arrays, empty_array, map_array, release, select_kth, take
 
 
 @pytest.fixture
@@ -44,6 +44,14 @@ def test_functions_are_applied_chunk_by_chunk(small_memory):
 
     assert map_array(np.arange(8), double, np.int64).tolist() == list(range(0, 16, 2))
     assert sizes == [3, 3, 2]
+
+
+def test_elements_are_taken_chunk_by_chunk(small_memory, monkeypatch):
+    monkeypatch.setattr(arrays, "CHUNK", 3)
+    array = map_array(np.arange(100), lambda chunk: chunk * 3, np.int32)
+    positions = np.array([99, 0, 5, 5, 42, 7, 1])
+    assert is_mapped(array) and take(array, positions).tolist() == (3 * positions).tolist()
+    assert take(array, positions[:2]).dtype == np.int32
 
 
 def test_digests_do_not_depend_on_chunks(monkeypatch):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from aprec_like.metrics import Recall
-from evaluation.benchmarking import large_results
+from evaluation.benchmarking import large_data
 from evaluation.results.store import RunFolder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_results_are_written_in_row_groups_and_compared(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(large_results, "CHUNK_USERS", 400)
-    monkeypatch.setattr(sys, "argv", ["large_results", str(tmp_path / "results"), "--users", "1000"])
-    assert large_results.main() == 0
+    monkeypatch.setattr(large_data, "CHUNK_USERS", 400)
+    monkeypatch.setattr(sys, "argv", ["large_data", str(tmp_path / "results"), "--compare", "1000"])
+    assert large_data.main() == 0
     printed = capsys.readouterr().out
     with RunFolder(tmp_path / "results").model("second", 1).open_per_user() as columns:
         assert columns.num_users == 1000 and columns.table.num_row_groups == 3
