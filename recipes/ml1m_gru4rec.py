@@ -5,7 +5,7 @@ same batches, losses and validation here. The authors train on sessions and do n
 no published numbers.
 
 Run:       python -m evaluation.run recipes/ml1m_gru4rec.py
-Expected:  not measured to the end
+Expected:  not measured
 Duration:  not measured
 """
 
