@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,11 +30,13 @@ class Histories:
         items: (interactions,) int32, item numbers from 0.
         offsets: (users + 1,) int64; the items of row `u` are `items[offsets[u]:offsets[u + 1]]`.
         users: (users,) row of each user in the dataset; `None` for users that are not in the dataset.
+        timestamps: (interactions,) times of the items; `None` where they are not known or were not asked for.
     """
 
     items: Array
     offsets: Array
     users: Array | None = None
+    timestamps: Array | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -49,13 +51,11 @@ class Histories:
         """(interactions,) row of the history that each item belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    def last(self, length: int) -> Array:
-        """Return the last `length` items of every history: (users, length) int32, padded on the left."""
+    def last(self, length: int, values: Array | None = None, padding: int = PADDING) -> Array:
+        """Return the last `length` items, or (interactions,) values, of each history: (users, length), left-padded."""
         positions = self.offsets[1:, None] + np.arange(-length, 0)
-        is_item = positions >= self.offsets[:-1, None]
-        if len(self.items) == 0:
-            return np.full(positions.shape, PADDING, np.int32)
-        return np.where(is_item, self.items[np.where(is_item, positions, 0)], PADDING).astype(np.int32)
+        places = np.where(positions >= self.offsets[:-1, None], positions, -1)
+        return np.append(self.items if values is None else values, padding)[places].astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,7 @@ class Interactions:
         item_ids: (num_items,) id of each item of the catalogue in the source, including items without interactions.
         timestamps: (interactions,) in seconds, or `None` if the source has none.
         ratings: (interactions,) or `None` if the source has none.
-        user_columns: additional (users,) columns, by name.
-        item_columns: additional (num_items,) columns, by name, such as titles.
+        user_columns, item_columns: additional (users,) or (num_items,) columns, by name, such as titles.
     """
 
     items: Array
@@ -159,13 +158,13 @@ class Interactions:
         """(interactions,) position of each interaction in the sequence of its user, from 0."""
         return np.arange(self.num_interactions) - np.repeat(self.offsets[:-1], self.lengths)
 
-    def histories(self, users: Array) -> Histories:
-        """Return the histories of users given by row, in any order and with repetitions."""
-        lengths = self.lengths[users]
+    def histories(self, users: Array, *, with_times: bool = False) -> Histories:
+        """Return the histories of users given by row, in any order and with repetitions, with their times if wanted."""
+        lengths, starts = self.lengths[users], self.offsets[:-1][users]
         offsets = offsets_from_lengths(lengths)
-        starts = self.offsets[:-1][users]
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Histories(take(self.items, positions), offsets, np.asarray(users))
+        times = take(self.timestamps, positions) if with_times and self.timestamps is not None else None
+        return Histories(take(self.items, positions), offsets, np.asarray(users), times)
 
     def parts(self) -> Iterator[Part]:
         """Yield the dataset in parts of consecutive users, of at most `PART_SIZE` interactions or of one user."""
@@ -225,15 +224,12 @@ class Interactions:
             lengths[part.users] = sums_of_rows(mask, part.content.offsets)
             for name, writer in writers.items():
                 writer.append(getattr(part.content, name)[mask])
-        kept = {name: writer.finish() for name, writer in writers.items()}
-        times, ratings, offsets = kept.get("timestamps"), kept.get("ratings"), offsets_from_lengths(lengths)
-        return replace(self, items=kept["items"], offsets=offsets, timestamps=times, ratings=ratings)
+        kept: dict[str, Any] = {name: writer.finish() for name, writer in writers.items()}
+        return replace(self, offsets=offsets_from_lengths(lengths), **kept)
 
     def without_last(self, users: Array) -> Interactions:
         """Remove the last interaction of each of `users` (distinct rows, each with at least one interaction)."""
-        lengths = self.lengths.copy()
-        lengths[users] -= 1
-        return self.first(lengths)
+        return self.first(self.lengths - np.bincount(users, minlength=self.num_users))
 
     def last_items(self, users: Array) -> Array:
         """Return the (len(users),) last item of each of `users` (rows, each with at least one interaction)."""
@@ -278,8 +274,7 @@ class Interactions:
 class Part(NamedTuple):
     """Part of a dataset: consecutive users.
 
-    users: slice of the users of the dataset.
-    rows: slice of the interactions of the dataset.
+    users, rows: slices of the users and interactions of the dataset.
     content: the part as interactions of its own, with the whole catalogue.
     """
 
@@ -290,8 +285,7 @@ class Part(NamedTuple):
 
 def sums_of_rows(values: Array, offsets: Array) -> Array:
     """Return the (n,) sums of `values[offsets[i]:offsets[i + 1]]`."""
-    sums = np.concatenate([[0], np.cumsum(values)])
-    return sums[offsets[1:]] - sums[offsets[:-1]]
+    return np.diff(offsets_from_lengths(values)[offsets])
 
 
 def offsets_from_lengths(lengths: Array) -> Array:

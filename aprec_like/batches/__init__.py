@@ -11,6 +11,7 @@ from aprec_like.batches.dataset import (
     num_steps_per_epoch,
     sorted_batch,
 )
+from aprec_like.batches.time_gaps import TimeGaps
 
 __all__ = [
     "BatchSettings",
@@ -18,6 +19,7 @@ __all__ = [
     "FlatSequences",
     "PaddedExamples",
     "ShiftedExamples",
+    "TimeGaps",
     "lay_out",
     "make_batches",
     "num_steps_per_epoch",

@@ -16,6 +16,7 @@ from aprec_like.batches.layouts import (
     Batch,
     Layout,
     PackedRows,
+    Sequences,
     bucketed_batch,
     cast_batch,
     cheapest_num_buckets,
@@ -23,6 +24,7 @@ from aprec_like.batches.layouts import (
     unpacked_batch,
 )
 from aprec_like.batches.packing import num_packed_rows, packed_batch
+from aprec_like.batches.time_gaps import TimeGaps
 from aprec_like.devices import has_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING, Interactions
@@ -35,17 +37,26 @@ class FlatSequences(NamedTuple):
 
     items: (interactions,) the sequences of all users, one after the other.
     offsets: (users + 1,) the start of each user's sequence in `items`, then the end of the last one.
+    gaps: (interactions,) codes of time gaps; `None` if the examples have none.
     """
 
     items: Tensor
     offsets: Tensor
+    gaps: Tensor | None = None
 
     def last(self, users: Tensor, length: int) -> Tensor:
         """(batch, length) the last training items of users, padded on the left."""
+        return self._last_values(self.items, users, length, padding=PADDING)
+
+    def last_gaps(self, users: Tensor, length: int) -> tuple[Tensor, ...]:
+        """(batch, length) the codes of the time gaps of the same items, 0 for padding; nothing without codes."""
+        return () if self.gaps is None else (self._last_values(self.gaps, users, length, padding=0),)
+
+    def _last_values(self, values: Tensor, users: Tensor, length: int, padding: int) -> Tensor:
         starts, ends = tf.gather(self.offsets, users), tf.gather(self.offsets, users + 1)
         positions = ends[:, None] + tf.range(-length, 0, dtype=self.offsets.dtype)
         is_item = positions >= starts[:, None]
-        return tf.where(is_item, tf.gather(self.items, tf.where(is_item, positions, 0)), PADDING)
+        return tf.where(is_item, tf.gather(values, tf.where(is_item, positions, 0)), padding)
 
     def lengths(self, users: Tensor) -> Tensor:
         """(batch,) number of training items of users."""
@@ -57,6 +68,9 @@ class Examples(ABC):
 
     length: int
     """Number of positions of an input, for models of sequences."""
+
+    time_gaps: TimeGaps | None = None
+    """Codes of time gaps that `FlatSequences.gaps` holds for `make_batch`; `None` if it needs no times."""
 
     @abstractmethod
     def cases(self, train: Interactions) -> Array:
@@ -92,9 +106,11 @@ class ShiftedExamples(Examples):
 
     Args:
         length: number of positions; the last `length + 1` training items of a user are used.
+        time_gaps: how the inputs' times are given to the network; `None` for a network without times.
     """
 
     length: int
+    time_gaps: TimeGaps | None = None
 
     @override
     def cases(self, train: Interactions) -> Array:
@@ -116,7 +132,8 @@ class ShiftedExamples(Examples):
         window = data.last(cases, self.length + 1)
         inputs = window[:, :-1]
         targets = tf.where(inputs == PADDING, PADDING, window[:, 1:])
-        return lay_out(cases, inputs, targets, layout, min_length)
+        gaps = tuple(codes[:, :-1] for codes in data.last_gaps(cases, self.length + 1))
+        return lay_out(Sequences(cases, inputs, targets, gaps), layout, min_length)
 
 
 @dataclass(frozen=True)
@@ -136,31 +153,30 @@ class PaddedExamples(ShiftedExamples):
         return self._make_batch(data, cases, layout, min_length=self.length)
 
 
-def lay_out(users: Tensor, inputs: Tensor, targets: Tensor, layout: Layout, min_length: int = 1) -> AnyBatch:
-    """Make a batch from (batch, length) inputs and targets, padded on the left."""
-    batch, length = inputs.shape
+def lay_out(sequences: Sequences, layout: Layout, min_length: int = 1) -> AnyBatch:
+    """Make a batch from sequences that are padded on the left."""
+    batch, length = sequences.inputs.shape
     if layout == STATIC and not has_gpu():
-        return static_batch(users, inputs, targets, tf.broadcast_to(tf.range(length), inputs.shape))
+        return static_batch(sequences, tf.broadcast_to(tf.range(length), [batch, length]))
     if layout == STATIC:
-        return sorted_batch(users, inputs, targets, batch * length)
-    users, inputs, targets, lengths = sort_by_length(users, inputs, targets)
+        return sorted_batch(sequences, batch * length)
+    sequences, lengths = sort_by_length(sequences)
     if isinstance(layout, PackedRows):
-        return packed_batch(users, inputs, targets, lengths, layout)
-    return bucketed_batch(users, inputs, targets, lengths, layout, min_length)
+        return packed_batch(sequences, lengths, layout)
+    return bucketed_batch(sequences, lengths, layout, min_length)
 
 
-def sorted_batch(users: Tensor, inputs: Tensor, targets: Tensor, num_targets: int) -> Batch:
+def sorted_batch(sequences: Sequences, num_targets: int) -> Batch:
     """Make a batch of static shape in which sequences and targets have the order that they have in buckets."""
-    users, inputs, targets, _ = sort_by_length(users, inputs, targets)
-    return unpacked_batch(users, inputs, targets, num_targets)
+    return unpacked_batch(sort_by_length(sequences)[0], num_targets)
 
 
-def sort_by_length(users: Tensor, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return users, inputs and targets in the order of the sequences' lengths, and the lengths."""
-    lengths = tf.reduce_sum(tf.cast(inputs != PADDING, tf.int32), axis=1)
+def sort_by_length(sequences: Sequences) -> tuple[Sequences, Tensor]:
+    """Return the sequences in the order of their lengths, and the lengths."""
+    lengths = tf.reduce_sum(tf.cast(sequences.inputs != PADDING, tf.int32), axis=1)
     order = tf.argsort(lengths, stable=True)
-    users, inputs, targets, lengths = (tf.gather(values, order) for values in (users, inputs, targets, lengths))
-    return users, inputs, targets, lengths
+    ordered: Sequences = tf.nest.map_structure(lambda values: tf.gather(values, order), sequences)
+    return ordered, tf.gather(lengths, order)
 
 
 @dataclass(frozen=True)
@@ -208,7 +224,8 @@ def make_batches(
     batch_size = min(settings.batch_size, len(cases))
     layout = examples.best_layout(train, batch_size) if settings.layout is None else settings.layout
     all_cases = tf.constant(cases)
-    data = FlatSequences(share_tensor(train.items), share_tensor(train.offsets))
+    gaps = None if examples.time_gaps is None else share_tensor(examples.time_gaps.all_codes(train))
+    data = FlatSequences(share_tensor(train.items), share_tensor(train.offsets), gaps)
 
     def epoch_cases(epoch: Tensor) -> tf.data.Dataset:
         epoch_seed = [tf.constant(seed, tf.int64), epoch]

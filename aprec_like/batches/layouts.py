@@ -27,10 +27,12 @@ class LengthBucket(NamedTuple):
     users: (sequences,) rows of the training data.
     inputs: (sequences, length) items, padded on the left with PADDING, MASK where an item is masked; for matrix
         factorisation the users.
+    gaps: for networks that need times, one array: (sequences, length) codes of `TimeGaps`, 0 where there is padding.
     """
 
     users: Tensor
     inputs: Tensor
+    gaps: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,28 @@ class PackedBucket(NamedTuple):
     users: (sequences,) rows of the training data.
     inputs: (rows, length) as in a `LengthBucket`, with PADDING behind the sequences of a row.
     packing: which sequence and position a cell belongs to.
+    gaps: as in a `LengthBucket`, an array of (rows, length).
     """
 
     users: Tensor
     inputs: Tensor
     packing: Packing
+    gaps: tuple[Tensor, ...] = ()
+
+
+class Sequences(NamedTuple):
+    """The sequences of a batch before they are laid out, padded on the left.
+
+    users: (batch,) rows of the training data.
+    inputs: (batch, length) as in a `LengthBucket`.
+    targets: (batch, length) the items to predict, PADDING where there is none.
+    gaps: as in a `LengthBucket`.
+    """
+
+    users: Tensor
+    inputs: Tensor
+    targets: Tensor
+    gaps: tuple[Tensor, ...] = ()
 
 
 class Batch(NamedTuple):
@@ -127,12 +146,13 @@ def cheapest_num_buckets(lengths: Array, batch_size: int) -> int:
     return min((1, 2, 4, 8), key=cost)
 
 
-def static_batch(users: Tensor, inputs: Tensor, targets: Tensor, positions: Tensor) -> Batch:
-    """Make a batch of static shape from (batch, length) inputs and (batch, n) targets at (batch, n) positions."""
+def static_batch(sequences: Sequences, positions: Tensor) -> Batch:
+    """Make a batch of static shape, in which the targets are (batch, n) at (batch, n) positions of the sequences."""
+    users, inputs, targets, gaps = sequences
     batch, length = inputs.shape
     flat_positions = tf.range(batch, dtype=tf.int64)[:, None] * length + tf.cast(positions, tf.int64)
     flat = (tf.reshape(values, [-1]) for values in (targets, flat_positions))
-    return Batch((LengthBucket(users, inputs),), tf.repeat(users, targets.shape[1]), *flat)
+    return Batch((LengthBucket(users, inputs, gaps),), tf.repeat(users, targets.shape[1]), *flat)
 
 
 def targets_first(is_target: Tensor) -> Tensor:
@@ -141,29 +161,29 @@ def targets_first(is_target: Tensor) -> Tensor:
     return tf.cast(order, tf.int64)
 
 
-def unpacked_batch(users: Tensor, inputs: Tensor, targets: Tensor, num_targets: int) -> Batch:
+def unpacked_batch(sequences: Sequences, num_targets: int) -> Batch:
     """Make a batch with a row per sequence; targets come first, in the order of the sequences, then PADDING."""
+    users, inputs, targets, gaps = sequences
     flat_positions = targets_first(targets != PADDING)[:num_targets]
     flat_users = tf.gather(users, flat_positions // inputs.shape[1])
-    return Batch(
-        (LengthBucket(users, inputs),), flat_users, tf.gather(tf.reshape(targets, [-1]), flat_positions), flat_positions
-    )
+    flat_targets = tf.gather(tf.reshape(targets, [-1]), flat_positions)
+    return Batch((LengthBucket(users, inputs, gaps),), flat_users, flat_targets, flat_positions)
 
 
-def bucketed_batch(
-    users: Tensor, inputs: Tensor, targets: Tensor, lengths: Tensor, num_buckets: int, min_length: int
-) -> Batch:
+def bucketed_batch(sequences: Sequences, lengths: Tensor, num_buckets: int, min_length: int) -> Batch:
     """Make a batch from sequences of ascending lengths, in buckets of equal size.
 
     The padding that all sequences of a bucket share is cut, down to `min_length` positions.
     """
+    users, inputs, targets, gaps = sequences
     batch, length = inputs.shape
     buckets, flat_targets, flat_users = [], [], []
     for rows in np.array_split(np.arange(batch), min(num_buckets, batch)):
         bucket = slice(rows[0], rows[-1] + 1)
         rounded = (tf.maximum(lengths[rows[-1]], min_length) + LENGTH_STEP - 1) // LENGTH_STEP * LENGTH_STEP
         start = length - tf.minimum(rounded, length)
-        buckets.append(LengthBucket(users[bucket], inputs[bucket, start:]))
+        cut_gaps = tuple(values[bucket, start:] for values in gaps)
+        buckets.append(LengthBucket(users[bucket], inputs[bucket, start:], cut_gaps))
         flat_targets.append(tf.reshape(targets[bucket, start:], [-1]))
         flat_users.append(tf.repeat(users[bucket], length - start))
     targets, users = tf.concat(flat_targets, axis=0), tf.concat(flat_users, axis=0)

@@ -16,6 +16,7 @@ from aprec_like.batches.layouts import (
     PackedBucket,
     PackedRows,
     Packing,
+    Sequences,
     targets_first,
     unpacked_batch,
 )
@@ -90,16 +91,18 @@ def sequence_cells(lengths: Tensor, rows: Tensor, starts: Tensor, max_length: in
     return tf.where((columns >= 0) & (rows != PADDING)[:, None], cells, PADDING)
 
 
-def packed_batch(users: Tensor, inputs: Tensor, targets: Tensor, lengths: Tensor, layout: PackedRows) -> PackedBatch:
+def packed_batch(sequences: Sequences, lengths: Tensor, layout: PackedRows) -> PackedBatch:
     """Make a batch from sequences of ascending lengths; targets come first, in the order of the sequences."""
+    users, inputs, targets, gaps = sequences
     length, shape = inputs.shape[1], (layout.num_rows, inputs.shape[1])
     rows, starts, fits = place_sequences(lengths, layout.num_rows, length)
     cells = sequence_cells(lengths, rows, starts, length)
     positions = tf.broadcast_to(tf.range(length), inputs.shape)
-    sequences = tf.broadcast_to(tf.range(inputs.shape[0])[:, None], inputs.shape)
-    packing = Packing(pack(positions, cells, shape, 0), pack(sequences, cells, shape, PADDING))
-    bucket = PackedBucket(users, pack(inputs, cells, shape, PADDING), packing)
-    unpacked = unpacked_batch(users, inputs, targets, layout.num_targets)
+    numbers = tf.broadcast_to(tf.range(inputs.shape[0])[:, None], inputs.shape)
+    packing = Packing(pack(positions, cells, shape, 0), pack(numbers, cells, shape, PADDING))
+    packed_gaps = tuple(pack(values, cells, shape, 0) for values in gaps)
+    bucket = PackedBucket(users, pack(inputs, cells, shape, PADDING), packing, packed_gaps)
+    unpacked = unpacked_batch(sequences, layout.num_targets)
     num_targets = min(layout.num_targets, layout.num_rows * length)
     # Cells of the targets in the same order; after the last target follow the other cells, so that all are distinct.
     is_target = pack(tf.ones_like(inputs), tf.where(targets != PADDING, cells, PADDING), shape, 0) > 0

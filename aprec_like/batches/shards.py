@@ -102,18 +102,20 @@ def _with_static_rows(bucket: LengthBucket | PackedBucket) -> LengthBucket | Pac
     """Return the bucket with inputs whose number of rows is known, which a cut of padding hides."""
     if isinstance(bucket, PackedBucket):
         return bucket
-    return bucket._replace(inputs=tf.ensure_shape(bucket.inputs, [bucket.users.shape[0], None]))
+    shape = [bucket.users.shape[0], None]
+    gaps = tuple(tf.ensure_shape(gaps, shape) for gaps in bucket.gaps)
+    return bucket._replace(inputs=tf.ensure_shape(bucket.inputs, shape), gaps=gaps)
 
 
 def _own_bucket(bucket: LengthBucket | PackedBucket) -> LengthBucket | PackedBucket:
-    inputs = _own_part(bucket.inputs, fill=PADDING)
+    inputs, gaps = _own_part(bucket.inputs, fill=PADDING), tuple(_own_part(gaps, fill=0) for gaps in bucket.gaps)
     if not isinstance(bucket, PackedBucket):
-        return LengthBucket(_own_part(bucket.users, fill=0), inputs)
+        return LengthBucket(_own_part(bucket.users, fill=0), inputs, gaps)
     packing = bucket.packing._replace(
         positions=_own_part(bucket.packing.positions, fill=0),
         segments=_own_part(bucket.packing.segments, fill=PADDING),
     )
-    return PackedBucket(bucket.users, inputs, packing)
+    return PackedBucket(bucket.users, inputs, packing, gaps)
 
 
 def _own_part(values: Tensor, fill: int) -> Tensor:

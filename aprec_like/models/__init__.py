@@ -1,8 +1,10 @@
 """Models: neural networks and counting baselines, one file per model."""
 
+from aprec_like.batches import TimeGaps
 from aprec_like.models.base import CommonScorer, CountingModel, Network, NeuralModel, Scorer
 from aprec_like.models.bert4rec import BERT4Rec, Masking
 from aprec_like.models.blocks import GELU, HSTU, Block, LiGR, PreNorm, RelativePositionBias, SASRecBlock, SwiGLU
+from aprec_like.models.gru4rec import GRU4Rec
 from aprec_like.models.markov import MarkovChain
 from aprec_like.models.matrix_factorisation import MatrixFactorisation
 from aprec_like.models.oracle import Oracle
@@ -20,6 +22,7 @@ __all__ = [
     "CommonScorer",
     "CountingModel",
     "Flavour",
+    "GRU4Rec",
     "LiGR",
     "MarkovChain",
     "Masking",
@@ -34,5 +37,6 @@ __all__ = [
     "SASRecBlock",
     "Scorer",
     "SwiGLU",
+    "TimeGaps",
     "dropout",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import Examples, PaddedExamples
+from aprec_like.batches import Examples, PaddedExamples, TimeGaps
 from aprec_like.batches.layouts import Batch, PackedBucket, Packing
 from aprec_like.batches.shards import current_replica
 from aprec_like.errors import InputError
@@ -22,6 +22,11 @@ from aprec_like.types import Array, Json, Tensor
 
 class Scorer(ABC):
     """A model that can rank: scores every item of the catalogue, higher is better."""
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether histories need timestamps."""
+        return False
 
     @abstractmethod
     def score(self, histories: Histories) -> Tensor | Array:
@@ -70,6 +75,11 @@ class Network(keras.Model):
             initializer = keras.initializers.Constant(logit_bias)
             self.logit_bias = self.add_weight(shape=(), initializer=initializer, name="logit_bias")
 
+    @property
+    def needs_times(self) -> bool:
+        """Whether histories need timestamps: the network is called with codes of time gaps."""
+        return self.settings.time_gaps is not None
+
     @override
     def get_config(self) -> Json:
         """Return what a new network is built from, for `save` and `keras.saving.load_model`."""
@@ -115,17 +125,21 @@ class Network(keras.Model):
             ]
         bucket = batch.buckets[0]
         if isinstance(bucket, PackedBucket):
-            return [tf.cast(self(bucket.inputs, seeds[0], packing=bucket.packing), tf.float32)]
+            states = self(bucket.inputs, seeds[0], packing=bucket.packing, **_gaps_argument(bucket.gaps))
+            return [tf.cast(states, tf.float32)]
         # Buckets share one traced graph. A single bucket is called directly: XLA would take the shapes in the gradient
         # of a nested graph for values, and compile the step again at every step. A replica has a graph of its own.
         is_called = len(batch.buckets) == 1 or current_replica().num_replicas > 1
-        call = self if is_called else self._traced_call
-        states = [call(bucket.inputs, seed) for bucket, seed in zip(batch.buckets, seeds, strict=True)]
+        call = self._call_bucket if is_called else self._traced_call
+        states = [call(bucket.inputs, seed, bucket.gaps) for bucket, seed in zip(batch.buckets, seeds, strict=True)]
         return [tf.cast(tensor, tf.float32) for tensor in states]
 
     @tf.function(reduce_retracing=True)
-    def _traced_call(self, inputs: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        return self(inputs, dropout_seed)
+    def _traced_call(self, inputs: Tensor, dropout_seed: Tensor | None, gaps: tuple[Tensor, ...]) -> Tensor:
+        return self._call_bucket(inputs, dropout_seed, gaps)
+
+    def _call_bucket(self, inputs: Tensor, dropout_seed: Tensor | None, gaps: tuple[Tensor, ...]) -> Tensor:
+        return self(inputs, dropout_seed, **_gaps_argument(gaps))
 
     def project(self, states: Tensor) -> Tensor:
         """Transform states to the form that is multiplied with the item table; the identity by default."""
@@ -163,6 +177,11 @@ class Network(keras.Model):
         return gather_rows(self.score_table, items)
 
 
+def _gaps_argument(gaps: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    """Return the argument `gaps` of a network's call, for networks that have it."""
+    return {"gaps": gaps[0]} if gaps else {}
+
+
 def gather_targets(bucket_values: list[Tensor], batch: Batch) -> Tensor:
     """(targets, n) the rows at the targets' positions, from the (sequences, length, n) values of every bucket."""
     flat = tf.concat([tf.reshape(values, [-1, values.shape[-1]]) for values in bucket_values], axis=0)
@@ -193,6 +212,9 @@ class NeuralModel(ABC):
 
     embedding_dim: int
 
+    time_gaps: TimeGaps | None = None
+    """How the network sees the times of interactions, for which the data needs timestamps; `None` if it does not."""
+
     @abstractmethod
     def make_network(self, num_items: int, *, num_users: int = 0, logit_bias: float | None = None) -> Network:
         """Make a network, whose weights may be created by its first call. The arguments are those of `build`."""
@@ -206,7 +228,8 @@ class NeuralModel(ABC):
             logit_bias: initial value of a trainable bias of all logits; `None` for no bias.
         """
         network = self.make_network(num_items, num_users=num_users, logit_bias=logit_bias)
-        network(tf.zeros([1, getattr(self, "max_length", 1)], tf.int32))
+        zeros = tf.zeros([1, getattr(self, "max_length", 1)], tf.int32)
+        network(zeros, **_gaps_argument((zeros,) if network.needs_times else ()))
         _check_layers(network)
         return network
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from typing_extensions import override
 
 from aprec_like.batches import Examples, FlatSequences, lay_out, sorted_batch
-from aprec_like.batches.layouts import STATIC, AnyBatch, Layout, static_batch
+from aprec_like.batches.layouts import STATIC, AnyBatch, Layout, Sequences, static_batch
 from aprec_like.devices import has_gpu
 from aprec_like.interactions import MASK, PADDING, Interactions
 from aprec_like.types import Array, Tensor
@@ -57,11 +57,11 @@ class MaskedExamples(Examples):
         inputs = tf.where(is_masked, MASK, window)
         if layout == STATIC and not has_gpu():
             targets = tf.where(is_drawn, tf.gather(window, positions, batch_dims=1), PADDING)
-            return static_batch(cases, inputs, targets, positions)
-        targets = tf.where(is_masked, window, PADDING)
+            return static_batch(Sequences(cases, inputs, targets), positions)
+        sequences = Sequences(cases, inputs, tf.where(is_masked, window, PADDING))
         if layout == STATIC:
-            return sorted_batch(cases, inputs, targets, self.max_targets(cases.shape[0]))
-        return lay_out(cases, inputs, targets, layout, min_length=self.length if self.is_padding_kept else 1)
+            return sorted_batch(sequences, self.max_targets(cases.shape[0]))
+        return lay_out(sequences, layout, min_length=self.length if self.is_padding_kept else 1)
 
     @property
     def max_masked(self) -> int:

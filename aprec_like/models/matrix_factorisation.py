@@ -11,7 +11,7 @@ import tensorflow as tf
 from typing_extensions import override
 
 from aprec_like.batches import Examples, FlatSequences
-from aprec_like.batches.layouts import Batch, Layout, Packing, static_batch
+from aprec_like.batches.layouts import Batch, Layout, Packing, Sequences, static_batch
 from aprec_like.errors import InputError
 from aprec_like.filters import is_repeat
 from aprec_like.gathers import gather_rows
@@ -32,7 +32,7 @@ class PairExamples(Examples):
     def make_batch(self, data: FlatSequences, cases: Tensor, seed: Tensor, layout: Layout) -> Batch:
         users = tf.searchsorted(data.offsets, cases, side="right", out_type=tf.int64) - 1
         items, positions = tf.gather(data.items, cases), tf.zeros_like(cases)
-        return static_batch(users, users[:, None], items[:, None], positions[:, None])
+        return static_batch(Sequences(users, users[:, None], items[:, None]), positions[:, None])
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,18 @@ import keras
 import tensorflow as tf
 from typing_extensions import override
 
-from aprec_like.batches import ShiftedExamples
+from aprec_like.batches import ShiftedExamples, TimeGaps
 from aprec_like.batches.layouts import Packing
 from aprec_like.gathers import embed_range
-from aprec_like.interactions import PADDING, Histories
-from aprec_like.models.base import Network
+from aprec_like.interactions import PADDING
 from aprec_like.models.blocks import Block, BlockSizes, SASRecBlock
+from aprec_like.models.causal import CausalNetwork, num_gap_parameters
 from aprec_like.models.transformer import (
     LayerNorm,
     TransformerModel,
     attention_mask_bias,
     dropout,
     embed,
-    embedding_rows,
-    padded_length,
     within_sequences,
 )
 from aprec_like.settings import OMIT_DEFAULT, check_type
@@ -68,6 +66,8 @@ class SASRec(TransformerModel):
         dropout_rate: dropout after the embedding, of the attention weights and twice in every feed-forward.
         flavour: architecture details of one of the published implementations.
         block: what the blocks are made of: as published, or one of `PreNorm`, `LiGR` and `HSTU`.
+        time_gaps: add an embedding of the time since the interaction before, of past interactions only; `None` for a
+            network that sees no times, as published.
     """
 
     max_length: int = 200
@@ -77,10 +77,13 @@ class SASRec(TransformerModel):
     dropout_rate: float = 0.5
     flavour: Flavour = GSASREC_FLAVOUR
     block: Block = field(default=SASRecBlock(), metadata=OMIT_DEFAULT)
+    time_gaps: TimeGaps | None = field(default=None, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         self._check("max_length", "num_blocks")
         check_type("SASRec", "block", self.block, Block)
+        if self.time_gaps is not None:
+            check_type("SASRec", "time_gaps", self.time_gaps, TimeGaps)
 
     @property
     def block_sizes(self) -> BlockSizes:
@@ -94,13 +97,14 @@ class SASRec(TransformerModel):
 
     @override
     def examples(self) -> ShiftedExamples:
-        return ShiftedExamples(self.max_length)
+        return ShiftedExamples(self.max_length, self.time_gaps)
 
     @override
     def num_parameters(self, num_items: int, num_users: int = 0) -> int:
         dim = self.embedding_dim
         tables = (1 if self.flavour.is_tied else 2) * (num_items + NUM_SPECIAL_ROWS) * dim
         block = self.block.num_parameters(self.block_sizes)
+        tables += num_gap_parameters(self)
         return tables + self.max_length * dim + self.num_blocks * block + 2 * dim
 
     @override
@@ -109,8 +113,8 @@ class SASRec(TransformerModel):
 
 
 @keras.saving.register_keras_serializable("aprec_like")
-class SASRecNetwork(Network):
-    """The network of `SASRec`. Item i has row i of a table; padding has row num_items, whose value never matters."""
+class SASRecNetwork(CausalNetwork):
+    """The network of `SASRec`. The value of the padding row never matters."""
 
     def __init__(
         self, settings: SASRec, num_items: int, *, num_users: int = 0, logit_bias: float | None = None
@@ -130,6 +134,7 @@ class SASRecNetwork(Network):
         )
         for embedding in (self.item_embedding, self.output_embedding):
             embedding.build(None)
+        self._add_gap_embedding()
 
     @override
     def call(
@@ -138,6 +143,7 @@ class SASRecNetwork(Network):
         dropout_seed: Tensor | None = None,
         *,
         packing: Packing | None = None,
+        gaps: Tensor | None = None,
         is_last_only: bool = False,
     ) -> Tensor:
         """Compute (batch, length, dim) states, or with `is_last_only` the (batch, 1, dim) last ones.
@@ -154,6 +160,7 @@ class SASRecNetwork(Network):
             states += embed_range(self.position_embedding, self.settings.max_length - length, length)
         else:
             states += embed(self.position_embedding, packing.positions)
+        states = self._add_gaps(states, gaps)
         states = dropout(states, self.settings.dropout_rate, dropout_seed, index=0)
         is_visible = within_sequences(causal_mask(is_item), packing)
         mask_bias = attention_mask_bias(is_visible, states.dtype)
@@ -161,27 +168,6 @@ class SASRecNetwork(Network):
             states = block(states, mask_bias, dropout_seed)
         num_queries = 1 if is_last_only else length
         return self.final_norm(self.blocks[-1](states, mask_bias, dropout_seed, num_queries=num_queries))
-
-    @override
-    def last_states(self, histories: Histories) -> Tensor:
-        return self._last_states(histories.last(padded_length(histories, self.settings.max_length)))
-
-    @override
-    def next_item_states(self, items: Tensor) -> Tensor:
-        return self._last_states(items[:, -self.settings.max_length :])
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    def _last_states(self, items: Tensor) -> Tensor:
-        return tf.cast(self(items, is_last_only=True)[:, 0], tf.float32)
-
-    @property
-    @override
-    def score_table(self) -> Tensor:
-        return tf.convert_to_tensor(self.output_embedding.embeddings)
-
-    @override
-    def item_rows(self, items: Tensor) -> Tensor:
-        return embedding_rows(self.output_embedding, items)
 
 
 def causal_mask(is_item: Tensor) -> Tensor:

@@ -68,6 +68,11 @@ class NetworkScorer(Scorer):
 
     network: Network
 
+    @property
+    @override
+    def needs_times(self) -> bool:
+        return self.network.needs_times
+
     @override
     def score(self, histories: Histories) -> Tensor:
         return tf.matmul(self.states(histories), self.network.item_table, transpose_b=True) + self.logit_bias
@@ -119,7 +124,7 @@ def rank(
     padded = np.pad(order, (0, num_chunks * num_users - len(order)), mode="edge")
     columns: list[Array] = []
     for number, cases in enumerate(padded.reshape(num_chunks, num_users), start=1):
-        histories, targets = held_out.histories(cases), held_out.targets[cases]
+        histories, targets = held_out.histories(cases, with_times=scorer.needs_times), held_out.targets[cases]
         target_scores, result, score_items = scan(histories, _make_inputs(histories, targets, num_items))
         is_ranked = ~_is_seen(histories, targets) if exclude_seen else True
         ranks = np.where(is_ranked, (num_items + 1 + result.num_better_minus_worse) / 2, np.inf)

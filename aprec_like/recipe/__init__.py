@@ -1,6 +1,6 @@
 """Recipes: the declaration of an experiment, presets of published models, search spaces, and the loading of files."""
 
-from aprec_like.recipe.presets import MFBPR, gSASRec
+from aprec_like.recipe.presets import MFBPR, eSASRec, gSASRec
 from aprec_like.recipe.ranges import Choice, Integers, LogIntegers, LogUniform, Uniform
 from aprec_like.recipe.recipe import Evaluation, Recipe, sampled_name
 from aprec_like.recipe.recipe_file import load_recipe
@@ -20,6 +20,7 @@ __all__ = [
     "Trained",
     "TuningBudget",
     "Uniform",
+    "eSASRec",
     "gSASRec",
     "load_recipe",
     "sampled_name",

@@ -1,12 +1,13 @@
-"""Presets of published models: gSASRec and MF-BPR."""
+"""Presets of published models: gSASRec, eSASRec and MF-BPR."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
-from aprec_like.losses import BPR, GBCE
-from aprec_like.models import MatrixFactorisation, SASRec
+from aprec_like.losses import BPR, GBCE, SampledSoftmax
+from aprec_like.models import GSASREC_FLAVOUR, LiGR, MatrixFactorisation, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adagrad
 from aprec_like.training.settings import Trained, Training
@@ -27,6 +28,24 @@ def gSASRec(
     """
     loss = GBCE(num_negatives, calibration)
     return Trained(SASRec(**architecture), loss, training, prior_start=prior_start)
+
+
+def eSASRec(training: Training, num_negatives: int = 256, **architecture: Any) -> Trained:
+    """Return eSASRec: SASRec with LiGR blocks, one item table and a sampled softmax (Tikhonovich et al., RecSys 2025).
+
+    Negatives are uniform, drawn for every position, and not corrected for; the paper's logQ correction belongs to its
+    variants with negatives of the batch. The authors' code (github.com/blondered/transformer_benchmark) differs in that
+    its attention and gates have biases, and in a dropout within the feed-forward.
+
+    Args:
+        training: settings of the optimisation.
+        num_negatives: negatives of every position; 256 for all datasets of the paper.
+        architecture: settings of `SASRec`; by default those that the authors chose for MovieLens-1M.
+    """
+    tied = replace(GSASREC_FLAVOUR, is_tied=True)
+    chosen = {"max_length": 200, "embedding_dim": 64, "num_blocks": 2, "num_heads": 1, "dropout_rate": 0.1}
+    model = SASRec(**{**chosen, "flavour": tied, "block": LiGR(), **architecture})
+    return Trained(model, SampledSoftmax(num_negatives), training)
 
 
 def MFBPR(embedding_dim: int = 128, epochs: int = 20, batch_size: int = 2_048, learning_rate: float = 0.05) -> Trained:

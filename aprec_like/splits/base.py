@@ -27,9 +27,9 @@ class HeldOut:
     def __len__(self) -> int:
         return len(self.users)
 
-    def histories(self, cases: Array | slice = slice(None)) -> Histories:
-        """Return the histories of the users of some cases, by default of all."""
-        return self.known.histories(self.users[cases])
+    def histories(self, cases: Array | slice = slice(None), *, with_times: bool = False) -> Histories:
+        """Return the histories of the users of some cases, by default of all, with their times if wanted."""
+        return self.known.histories(self.users[cases], with_times=with_times)
 
     def is_learnable(self) -> Array:
         """Return a (cases,) mask: the target occurs in `known`. No model can learn other targets."""

@@ -141,7 +141,7 @@ def _num_trips(loop: tf.Operation, condition: FuncGraph) -> int:
         if operation.type == "Less":
             limit = operation.inputs[1]
             if limit.op.type == "Placeholder":
-                limit = loop.inputs[condition.inputs.index(limit)]
+                limit = loop.inputs[[each.name for each in condition.inputs].index(limit.name)]
             value = tf.get_static_value(limit)
             return 1 if value is None else int(value)
     return 1

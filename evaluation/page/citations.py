@@ -12,6 +12,9 @@ from evaluation.page.html import read_asset
 
 REFERENCES = {
     "SASRec": ("kang2018sasrec",),
+    "LiGR": ("borisyuk2025features", "tikhonovich2025esasrec"),
+    "HSTU": ("zhai2024actions",),
+    "GRU4Rec": ("hidasi2016session", "hidasi2018recurrent"),
     "BERT4Rec": ("sun2019bert4rec",),
     "MatrixFactorisation": ("koren2009matrix",),
     "MovieLens1M": ("harper2015movielens", "kang2018sasrec"),

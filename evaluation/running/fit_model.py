@@ -13,6 +13,7 @@ from aprec_like.errors import InputError, StoppedError
 from aprec_like.files import remove_folder
 from aprec_like.interactions import Interactions
 from aprec_like.models import CountingModel, Scorer
+from aprec_like.out_of_core import digest_arrays
 from aprec_like.ranking import NetworkScorer
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.fitting import refitting, validated_training
@@ -226,6 +227,8 @@ def make_checkpoints(
         "split": [describe(recipe.split), split.digest()],
         "exclude_seen": recipe.evaluation.exclude_seen,
     }
+    if trained.model.time_gaps is not None and interactions.timestamps is not None:
+        fingerprint["times"] = digest_arrays(interactions.timestamps)
     return Checkpoints(path, fingerprint, log)
 
 

@@ -119,6 +119,7 @@ def prepare(
     sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
     _check_disk(run, recipe, sizes, names, num_at_once)
     _check_memory(recipe, sizes, names)
+    _check_times(recipe, interactions, names)
     # Before the new recipe is written, so that no results of old settings remain beside it.
     for name, seed in removed:
         run.model(name, seed).remove()
@@ -237,3 +238,14 @@ def _check_memory(recipe: Recipe, sizes: Sizes, names: Sequence[str]) -> None:
     """Check that every model fits into the memory of the device that it is trained on."""
     for shortage in memory_shortages(recipe, names, sizes):
         raise InputError(f"{shortage}; --only runs the other models")
+
+
+def _check_times(recipe: Recipe, interactions: Interactions, names: Sequence[str]) -> None:
+    """Check that the data has timestamps if a model needs them."""
+    for name in dict.fromkeys(names):
+        model = recipe.models[name]
+        if isinstance(model, Trained) and model.model.time_gaps is not None and interactions.timestamps is None:
+            raise InputError(
+                f"{name} has time_gaps, and {type(recipe.dataset).__name__} has no timestamps; "
+                f"--only runs the other models"
+            )

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aprec_like.batches import lay_out
+from aprec_like.batches.layouts import Sequences
 from aprec_like.batches.packing import (
     PackedRows,
     first_fit_decreasing,
@@ -53,7 +54,7 @@ def made_batch(num_rows):
         inputs[row, 6 - len(items) :] = items
     targets = np.where(inputs == PADDING, PADDING, inputs + 100)
     users = tf.constant([50, 51, 52, 53], tf.int64)
-    return lay_out(users, tf.constant(inputs), tf.constant(targets), PackedRows(num_rows, 24))
+    return lay_out(Sequences(users, tf.constant(inputs), tf.constant(targets)), PackedRows(num_rows, 24))
 
 
 def test_a_packed_batch_has_the_targets_of_every_sequence_in_the_order_of_their_lengths():

@@ -9,10 +9,11 @@ import pytest
 from aprec_like import models
 from aprec_like.errors import InputError
 from aprec_like.interactions import Histories
-from aprec_like.losses import GBCE, SampledSoftmax, Softmax
+from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.models import (
     BERT4Rec,
     Block,
+    GRU4Rec,
     LiGR,
     MarkovChain,
     MatrixFactorisation,
@@ -40,8 +41,11 @@ SASREC = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
 BERT4REC = BERT4Rec(
     max_length=8, embedding_dim=16, num_layers=1, feed_forward_dim=32, dropout_rate=0.0, is_padding_attended=False
 )
+GRU4REC = GRU4Rec(max_length=8, embedding_dim=16, dropout_rate=0.1)
 NETWORKS = {
     "SASRec": SASREC,
+    "GRU4Rec": GRU4REC,
+    "GRU4Rec, two layers": replace(GRU4REC, num_layers=2, is_tied=False),
     "BERT4Rec": BERT4REC,
     "BERT4Rec, padding attended": replace(BERT4REC, is_padding_attended=True),
     "BERT4Rec, head": replace(BERT4REC, has_head=True),
@@ -183,6 +187,10 @@ LEARNERS = {
     "SASRec, unseen items": Trained(replace(SASREC, block=LiGR()), Softmax(excludes_history=True), TRAINING),
     "SASRec, shared": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(shared_by="batch")),
     "SASRec, popularity": Trained(SASREC, GBCE(8, 0.5), TRAINING, Negatives(by_popularity=True, reject_positive=True)),
+    "GRU4Rec, gBCE": Trained(GRU4REC, GBCE(8, 0.5), TRAINING, prior_start=True),
+    "GRU4Rec, unseen items": Trained(GRU4REC, Softmax(excludes_history=True), TRAINING),
+    "GRU4Rec, sampled softmax": Trained(GRU4REC, SampledSoftmax(8), TRAINING, Negatives("sequence")),
+    "GRU4Rec, one negative": Trained(GRU4REC, BCE(1), TRAINING, Negatives(reject_history=True)),
     "BERT4Rec, softmax": Trained(BERT4REC, Softmax(), PATIENT),
     "BERT4Rec, gBCE": Trained(BERT4REC, GBCE(8, 0.5), PATIENT, Negatives(shared_by="sequence")),
     "BERT4Rec, head": Trained(replace(BERT4REC, has_head=True), SampledSoftmax(8), PATIENT),

@@ -11,12 +11,14 @@ from aprec_like.models import (
     GELU,
     HSTU,
     BERT4Rec,
+    GRU4Rec,
     LiGR,
     MatrixFactorisation,
     PreNorm,
     RelativePositionBias,
     SASRec,
     SwiGLU,
+    TimeGaps,
 )
 from aprec_like.models.sasrec import ORIGINAL_FLAVOUR
 from aprec_like.negatives import Negatives
@@ -34,6 +36,9 @@ MODELS = {
     "LiGR with positions": replace(SASREC, block=LiGR(GELU(2), RelativePositionBias()), num_heads=2),
     "HSTU": replace(SASREC, block=HSTU()),
     "HSTU without positions": replace(SASREC, block=HSTU(position_bias=None)),
+    "SASRec with times": replace(SASREC, time_gaps=TimeGaps()),
+    "GRU4Rec": GRU4Rec(max_length=32, embedding_dim=8, dropout_rate=0.1),
+    "GRU4Rec with times": GRU4Rec(max_length=32, embedding_dim=8, num_layers=2, is_tied=False, time_gaps=TimeGaps(8)),
     "BERT4Rec": replace(BERT, is_padding_attended=False),
     "BERT4Rec that attends to padding, with head": replace(BERT, has_head=True),
     "BERT4Rec of pre-norm blocks": replace(BERT, is_padding_attended=False, block=PreNorm(SwiGLU(2))),

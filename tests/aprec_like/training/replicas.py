@@ -13,7 +13,7 @@ from aprec_like.batches import make_batches
 from aprec_like.devices import make_strategy, prepare_devices
 from aprec_like.errors import StoppedError
 from aprec_like.losses import BCE, GBCE, Softmax
-from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.models import BERT4Rec, GRU4Rec, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.splits import LeaveOneOut
@@ -29,10 +29,12 @@ data = interactions_from(circle_sequences(200), 20)
 training = Training(batch_size=33, optimizer=Adam(0.01))
 small = SASRec(max_length=8, embedding_dim=8, num_blocks=1, dropout_rate=0.2)
 masked = BERT4Rec(max_length=8, embedding_dim=8, num_layers=1, feed_forward_dim=16, dropout_rate=0.1)
+recurrent = GRU4Rec(max_length=8, embedding_dim=8, dropout_rate=0.2)
 lazy = replace(training, optimizer=Adam(0.01, lazy=True))
 MODELS = {
     "gSASRec": Trained(small, GBCE(8, 0.75), training),
     "SASRec-Softmax": Trained(small, Softmax(), training),
+    "GRU4Rec": Trained(recurrent, GBCE(8, 0.75), training),
     "BERT4Rec": Trained(masked, Softmax(), training),
     "lazy": Trained(small, GBCE(8, 0.75), lazy, Negatives(shared_by="batch")),
     "sequence": Trained(small, BCE(2), training, Negatives(shared_by="sequence", reject_history=True)),

@@ -15,7 +15,7 @@ from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import HSTU, BERT4Rec, LiGR, RelativePositionBias, SASRec
+from aprec_like.models import HSTU, BERT4Rec, GRU4Rec, LiGR, RelativePositionBias, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.recipe import MFBPR
@@ -34,6 +34,7 @@ SASREC = SASRec(max_length=200, embedding_dim=128, num_blocks=1, dropout_rate=0.
 BERT = BERT4Rec(
     max_length=200, embedding_dim=128, num_layers=1, num_heads=2, feed_forward_dim=128, is_padding_attended=False
 )  # fmt: skip
+GRU = GRU4Rec(max_length=200, embedding_dim=128, dropout_rate=0.1)
 SMALL = SASRec(max_length=32, embedding_dim=8, num_blocks=1, dropout_rate=0.0)
 TRAINING = Training(batch_size=128)
 LAZY = replace(TRAINING, optimizer=Adam(lazy=True))
@@ -56,6 +57,8 @@ CASES = {
     "popular negatives": Trained(SASREC, GBCE(128), TRAINING, Negatives(by_popularity=True, reject_positive=True)),
     "negatives of the sequence, lazy": Trained(SASREC, GBCE(128), LAZY, Negatives("sequence")),
     "negatives of the batch, lazy": Trained(SASREC, GBCE(128), LAZY, Negatives("batch")),
+    "GRU4Rec": Trained(GRU, GBCE(128, 0.75), TRAINING, prior_start=True),
+    "GRU4Rec, bfloat16": Trained(GRU, Softmax(), MIXED),
     "BERT4Rec": Trained(BERT, Softmax(), TRAINING),
     "MF-BPR": MFBPR(embedding_dim=128, epochs=1),
 }
@@ -126,9 +129,10 @@ def test_at_the_size_of_gowalla_a_gpu_has_every_kernel_and_no_large_array_crosse
 
 
 def with_items(data, num_items):
-    """The same users with random items of a catalogue of another size."""
+    """The same users with random items of a catalogue of another size, at random times."""
     items = np.random.default_rng(1).integers(num_items, size=data.num_interactions).astype(np.int32)
-    return replace(data, items=items, item_ids=np.arange(num_items))
+    times = np.cumsum(np.random.default_rng(2).integers(10**5, size=data.num_interactions))
+    return replace(data, items=items, item_ids=np.arange(num_items), timestamps=times)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from aprec_like.batches.layouts import PackedBatch
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.devices import pretend_gpu
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
-from aprec_like.models import HSTU, BERT4Rec, LiGR, RelativePositionBias, SASRec, SwiGLU
+from aprec_like.models import HSTU, BERT4Rec, GRU4Rec, LiGR, RelativePositionBias, SASRec, SwiGLU
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.ranking import rank
@@ -29,6 +29,7 @@ BERT = BERT4Rec(
     max_length=32, embedding_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16, dropout_rate=0.0,
     is_padding_attended=False,
 )  # fmt: skip
+GRU4REC = GRU4Rec(max_length=32, embedding_dim=8, num_layers=2, dropout_rate=0.0)
 TRAINING = Training(batch_size=48)
 CASES = {
     "SASRec, gBCE": Trained(SASREC, GBCE(8, 0.75), TRAINING, prior_start=True),
@@ -44,6 +45,8 @@ CASES = {
         SASREC, SampledSoftmax(8), TRAINING, Negatives("sequence", reject_history=True, without_replacement=True)
     ),
     "SASRec, negatives of the batch": Trained(SASREC, GBCE(8), TRAINING, Negatives("batch")),
+    "GRU4Rec, gBCE": Trained(GRU4REC, GBCE(8, 0.75), TRAINING, prior_start=True),
+    "GRU4Rec, softmax over unseen items": Trained(GRU4REC, Softmax(excludes_history=True), TRAINING),
     "BERT4Rec, softmax": Trained(BERT, Softmax(), TRAINING),
     "BERT4Rec, gBCE": Trained(BERT, GBCE(8), TRAINING),
     "BERT4Rec that attends to padding": Trained(replace(BERT, is_padding_attended=True), Softmax(), TRAINING),

@@ -12,7 +12,7 @@ from aprec_like.batches import BatchSettings, make_batches
 from aprec_like.batches.layouts import STATIC
 from aprec_like.errors import NotFiniteError
 from aprec_like.losses import BCE, GBCE, Softmax
-from aprec_like.models import ORIGINAL_FLAVOUR, BERT4Rec, SASRec
+from aprec_like.models import ORIGINAL_FLAVOUR, BERT4Rec, GRU4Rec, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adam
 from aprec_like.ranking.rank_catalogue import NetworkScorer, rank
@@ -22,6 +22,7 @@ from aprec_like.training.objective import make_objective
 from tests.conftest import NUM_ITEMS
 
 SMALL = SASRec(max_length=8, embedding_dim=16, num_blocks=1, dropout_rate=0.1)
+SMALL_GRU = GRU4Rec(max_length=8, embedding_dim=16, dropout_rate=0.1)
 SMALL_BERT = BERT4Rec(
     max_length=8, embedding_dim=16, num_layers=1, num_heads=2, feed_forward_dim=32, is_padding_attended=False
 )
@@ -54,10 +55,14 @@ def test_the_next_item_on_a_circle_is_learned(split, model, loss, negatives):
     assert recall_at_1(outcome, split) > 0.9  # by chance 0.05
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_mixed_precision_computes_in_bfloat16_and_learns_as_well(split, jit_compile):
+@pytest.mark.parametrize(
+    ("model", "loss", "jit_compile"),
+    [(SMALL, GBCE(8, 0.75), False), (SMALL, GBCE(8, 0.75), True), (SMALL_GRU, Softmax(), True)],
+    ids=["SASRec", "SASRec, compiled", "GRU4Rec, compiled"],
+)
+def test_mixed_precision_computes_in_bfloat16_and_learns_as_well(split, model, loss, jit_compile):
     training = replace(SHORT, mixed_precision=True, jit_compile=jit_compile)
-    outcome = train(Trained(SMALL, GBCE(8, 0.75), training), split, seed=1)
+    outcome = train(Trained(model, loss, training), split, seed=1)
     network = outcome.scorer.network
     assert network(tf.zeros([1, 8], tf.int32)).dtype == tf.bfloat16
     assert {weight.dtype for weight in network.get_weights()} == {np.dtype(np.float32)}
@@ -66,7 +71,7 @@ def test_mixed_precision_computes_in_bfloat16_and_learns_as_well(split, jit_comp
 
 
 @pytest.mark.parametrize("shared_by", ["position", "sequence", "batch"])
-@pytest.mark.parametrize("model", [SMALL, SMALL_BERT], ids=["SASRec", "BERT4Rec"])
+@pytest.mark.parametrize("model", [SMALL, SMALL_GRU, SMALL_BERT], ids=["SASRec", "GRU4Rec", "BERT4Rec"])
 def test_a_step_in_mixed_precision_has_the_loss_and_gradient_of_one_in_float32(split, model, shared_by):
     """Up to the rounding of bfloat16, which has 8 significant bits: 2 ** -9 = 0.2 % per value."""
     losses, gradients = [], []
@@ -94,10 +99,11 @@ def test_last_states_are_float32_in_mixed_precision(split, has_head):
     assert network.last_states(split.test.histories(np.arange(3))).dtype == tf.float32
 
 
-def test_a_compiled_step_is_compiled_once(split):
+@pytest.mark.parametrize("model", [SMALL, SMALL_GRU], ids=["SASRec", "GRU4Rec"])
+def test_a_compiled_step_is_compiled_once(split, model):
     """The first step compiles for seconds, the others take milliseconds."""
-    network = SMALL.build(split.train.num_items)
-    batches = make_batches(split.train, SMALL.examples(), BatchSettings(32, 256, layout=STATIC), seed=1)
+    network = model.build(split.train.num_items)
+    batches = make_batches(split.train, model.examples(), BatchSettings(32, 256, layout=STATIC), seed=1)
     objective = make_objective(GBCE(8), Negatives(), split.train)
     step = make_step(network, objective, Adam().build(), 1, batches.element_spec, jit_compile=True)
     seconds = []

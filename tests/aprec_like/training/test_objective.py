@@ -6,7 +6,7 @@ from aprec_like.batches import BatchSettings, make_batches
 from aprec_like.batches.layouts import Batch, LengthBucket
 from aprec_like.losses import BCE, GBCE, SampledSoftmax, Softmax
 from aprec_like.losses import chunked_sampled as logits
-from aprec_like.models import BERT4Rec, SASRec
+from aprec_like.models import BERT4Rec, GRU4Rec, SASRec
 from aprec_like.negatives import Negatives
 from aprec_like.training.objective import make_objective
 from evaluation.benchmarking import naive
@@ -94,15 +94,22 @@ LENGTHS = [1, 2, 3, 5, 8, 9, 17, 20, 30, 40, 55, 60, 4, 6, 7, 33]
 
 
 @pytest.mark.parametrize(
-    ("loss", "is_bert"), [(GBCE(6, 0.75), False), (GBCE(6, 0.75), True), (BCE(1), False), (Softmax(), True)]
+    ("loss", "cls"),
+    [
+        (GBCE(6, 0.75), SASRec),
+        (GBCE(6, 0.75), GRU4Rec),
+        (GBCE(6, 0.75), BERT4Rec),
+        (BCE(1), SASRec),
+        (Softmax(), BERT4Rec),
+    ],
 )
-def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, is_bert):
+def test_the_fast_step_has_the_gradient_of_the_naive_one(loss, cls):
     """Same batch, same negatives, no dropout: buckets, real positions and chunks change nothing."""
     random = np.random.default_rng(0)
     train = interactions_from([random.integers(30, size=length + 1).tolist() for length in LENGTHS], 30)
     sizes = {"max_length": 32, "embedding_dim": 8, "dropout_rate": 0.0}
     bert = BERT4Rec(**sizes, num_layers=2, num_heads=2, feed_forward_dim=16, is_padding_attended=False, has_head=True)
-    model = bert if is_bert else SASRec(**sizes)
+    model = bert if cls is BERT4Rec else cls(**sizes)
     network = model.build(30, logit_bias=None if isinstance(loss, Softmax) else -1.0)
     network.set_weights([random.normal(scale=0.3, size=weight.shape) for weight in network.get_weights()])
     batch = next(iter(make_batches(train, model.examples(), BatchSettings(16, 256, layout=4), seed=1)))

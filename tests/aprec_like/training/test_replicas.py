@@ -27,7 +27,7 @@ def check_losses(losses: dict[str, list[list[float]]]) -> None:
         np.testing.assert_allclose(two, one, rtol=1e-2 if name == "mixed" else 1e-5, err_msg=name)
 
 
-NAMES = ("gSASRec", "SASRec-Softmax", "BERT4Rec", "lazy")
+NAMES = ("gSASRec", "SASRec-Softmax", "GRU4Rec", "BERT4Rec", "lazy")
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aprec_like.errors import InputError, NotFiniteError, StoppedError
-from aprec_like.losses import BPR, GBCE, Softmax
-from aprec_like.models import BERT4Rec, LiGR, MatrixFactorisation, SASRec, SwiGLU
+from aprec_like.losses import BPR, GBCE, SampledSoftmax, Softmax
+from aprec_like.models import BERT4Rec, GRU4Rec, LiGR, MatrixFactorisation, SASRec, SwiGLU
 from aprec_like.negatives import Negatives
 from aprec_like.optimizers import Adagrad, Adam
 from aprec_like.schedules import CosineDecay
@@ -31,6 +31,9 @@ CASES = {
         replace(SMALL, block=LiGR(SwiGLU(1))),
         Softmax(excludes_history=True, label_smoothing=0.1),
         replace(SHORT, optimizer=Adam(CosineDecay(0.05, 15, warmup_steps=3), weight_decay=0.1, clip_norm=0.5)),
+    ),
+    "GRU4Rec": Trained(
+        GRU4Rec(max_length=8, embedding_dim=8, num_layers=2), SampledSoftmax(4), SHORT, Negatives("sequence")
     ),
     "BERT4Rec": Trained(BERT4Rec(max_length=8, embedding_dim=8, num_layers=1, num_heads=2), Softmax(), SHORT),
     "MF-BPR": Trained(

@@ -1,3 +1,4 @@
+import pytest
 import tensorflow as tf
 
 from aprec_like.models import SASRec
@@ -8,12 +9,15 @@ def read(function, *specs):
     return read_traced_step(tf.function(function, input_signature=specs).get_concrete_function())
 
 
-def test_a_product_in_a_loop_counts_as_often_as_the_loop_runs():
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_a_product_in_a_loop_counts_as_often_as_the_loop_runs(is_captured):
     def step(x, y):
+        limit = tf.shape(x)[0] - 1 if is_captured else 3  # a tensor is an argument of the loop's condition
+
         def body(number, total):
             return number + 1, total + tf.matmul(x, y) * total
 
-        return tf.while_loop(lambda number, _: number < 3, body, (tf.constant(0), tf.zeros([4, 6])))[1]
+        return tf.while_loop(lambda number, _: number < limit, body, (tf.constant(0), tf.zeros([4, 6])))[1]
 
     found = read(step, tf.TensorSpec([4, 5]), tf.TensorSpec([5, 6]))
     products = [kernel for kernel in found.step.kernels if kernel.num_flops]

@@ -6,7 +6,7 @@ import pandas as pd
 from aprec_like.datasets import CSVFile
 from aprec_like.devices import prepare_devices
 from aprec_like.losses import GBCE, Softmax
-from aprec_like.models import BERT4Rec, MarkovChain, Popularity, SASRec
+from aprec_like.models import BERT4Rec, GRU4Rec, MarkovChain, Popularity, SASRec
 from aprec_like.ranking import NetworkScorer
 from aprec_like.recipe import MFBPR, Recipe, Trained
 from aprec_like.settings import describe
@@ -20,6 +20,7 @@ NAMES = np.array([f"item-{chr(97 + number)}" for number in range(20)])
 TITLES = [f"Film {number // 2} ({1990 + number})" for number in range(20)]
 MODELS = {
     "gSASRec": Trained(SASRec(max_length=8, embedding_dim=8), GBCE(4, 0.5), Training(), prior_start=True),
+    "GRU4Rec": Trained(GRU4Rec(max_length=8, embedding_dim=8), Softmax(), Training()),
     "BERT4Rec": Trained(
         BERT4Rec(max_length=8, embedding_dim=8, feed_forward_dim=16, has_head=True), Softmax(), Training()
     ),

@@ -59,7 +59,7 @@ def best_unseen(scorer, history, k, *, exclude_seen=True):
 
 
 @pytest.mark.parametrize(
-    "names", [["gSASRec", "Popularity", "Markov"], pytest.param(["BERT4Rec"], marks=pytest.mark.slow)]
+    "names", [["gSASRec", "GRU4Rec", "Popularity", "Markov"], pytest.param(["BERT4Rec"], marks=pytest.mark.slow)]
 )
 def test_a_saved_model_answers_the_same_without_this_package(made, tmp_path, monkeypatch, capsys, names):
     scorers = made[3]
@@ -79,7 +79,7 @@ def test_a_saved_model_answers_the_same_without_this_package(made, tmp_path, mon
             assert answer["titles"][row] == [TITLES[item] for item in items]
             np.testing.assert_allclose(answer["scores"][row], scores, rtol=1e-5)
         assert answer["num_known"] == [4, 3]
-        assert ("probabilities" in answer) == (name in ("gSASRec", "BERT4Rec"))
+        assert ("probabilities" in answer) == (name in ("gSASRec", "GRU4Rec", "BERT4Rec"))
 
 
 def test_a_request_may_choose_k_and_keep_seen_items(made, tmp_path, monkeypatch, capsys):
@@ -103,7 +103,7 @@ def test_a_request_may_choose_k_and_keep_seen_items(made, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize(
-    "name", ["gSASRec", *(pytest.param(name, marks=pytest.mark.slow) for name in ("BERT4Rec", "Markov"))]
+    "name", ["gSASRec", "GRU4Rec", *(pytest.param(name, marks=pytest.mark.slow) for name in ("BERT4Rec", "Markov"))]
 )
 def test_an_onnx_model_recommends_the_same_by_item_numbers(made, tmp_path, monkeypatch, capsys, name):
     warnings, logger = [], logging.getLogger("tensorflow")

@@ -19,7 +19,7 @@ from evaluation.results.store import RunFolder
 from tests.evaluation.inference.made_models import NAMES
 
 
-@pytest.mark.parametrize("name", ["gSASRec", "BERT4Rec", "Popularity", "Markov"])
+@pytest.mark.parametrize("name", ["gSASRec", "GRU4Rec", "BERT4Rec", "Popularity", "Markov"])
 def test_a_loaded_model_scores_as_the_stored_one(made, name):
     folder, run, split, scorers = made
     histories = split.test.histories(np.arange(30))

@@ -6,7 +6,7 @@ from aprec_like.datasets import Sizes, TextFile
 from aprec_like.devices import pretend_gpu
 from aprec_like.errors import InputError
 from aprec_like.losses import BCE, GBCE, Softmax
-from aprec_like.models import MatrixFactorisation, Popularity, SASRec
+from aprec_like.models import MatrixFactorisation, Popularity, SASRec, TimeGaps
 from aprec_like.negatives import Negatives
 from aprec_like.recipe import Evaluation, Recipe, Trained
 from aprec_like.splits import LeaveOneOut
@@ -144,3 +144,10 @@ def test_the_predicted_memory_of_softmax_over_a_million_items_excludes_all_logit
 )
 def test_sizes_are_told_in_a_unit_in_which_they_are_not_zero(num_bytes, text):
     assert format_bytes(num_bytes) == text
+
+
+def test_a_model_that_needs_times_is_refused_on_data_without_timestamps(run):
+    trained = Trained(replace(SMALL, time_gaps=TimeGaps()), BCE(1), Training())
+    with pytest.raises(InputError, match="SASRec has time_gaps, and TextFile has no timestamps"):
+        prepared(run, replace(RECIPE, models=RECIPE.models | {"SASRec": trained}))
+    assert not (run.path / "recipe.json").exists()
