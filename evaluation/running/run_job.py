@@ -93,6 +93,8 @@ def run_and_record(run: ModelRun, display: Display, stop: StopFlag) -> int:
 
 def failure_reason(error: Exception, model: Trained | CountingModel) -> str:
     """Return in one line why a model failed."""
+    if isinstance(error, tf.errors.UnavailableError):
+        return "another host, or the network to it, was lost; started again on all hosts, the training goes on"
     message = " ".join(str(error).split())[:500]
     if isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError)) or OUT_OF_DEVICE_MEMORY in message:
         return f"out of memory ({message or type(error).__name__}); to save memory: {memory_savers(model)}"
