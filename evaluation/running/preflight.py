@@ -13,7 +13,7 @@ from aprec_like.datasets import Sizes
 from aprec_like.errors import InputError
 from aprec_like.files import StorageError, refuse_links, remove_part_files
 from aprec_like.interactions import Interactions
-from aprec_like.recipe import Recipe
+from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.own_code import describe_code
 from aprec_like.settings import describe
 from aprec_like.splits import Split

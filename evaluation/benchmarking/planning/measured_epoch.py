@@ -130,7 +130,8 @@ def measure_training(recipe_path: Path, name: str, data_dir: Path, is_smoke: boo
     recipe = replace(recipe, models=dict(recipe.models) | {name: short}, evaluation=evaluation)
     with tempfile.TemporaryDirectory() as path:
         run = ModelRun(recipe, name, recipe.seeds[0], data_dir, ModelFolder(Path(path)))
-        with cast(EpochClock, run.make_display(EpochClock)) as display:
+        display = cast(EpochClock, run.make_display(EpochClock))
+        with display:
             run_model(run, display)
         (before, cpu_before), (after, cpu_after) = display.ends[-2:]
         return {
