@@ -45,7 +45,6 @@ def test_two_replicas_share_negatives_by_sequence_and_compile_and_mix_precisions
     check_losses(run_replicas("sequence", "compiled", "mixed"))
 
 
-@pytest.mark.slow
 def test_two_hosts_learn_what_one_does(losses_on_devices):
     """Two processes with an address each on this machine (MultiWorkerMirroredStrategy)."""
     hosts = [start_host(number, cluster) for cluster in [local_cluster(2)] for number in range(2)]

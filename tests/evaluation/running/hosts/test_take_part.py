@@ -66,7 +66,6 @@ def wait_for(is_reached) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
 def test_two_hosts_train_together_and_resume_when_one_was_killed(tmp_path):
     alone = start(tmp_path, "one", {})
     first, second = start_hosts(tmp_path)
