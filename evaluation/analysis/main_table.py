@@ -138,7 +138,7 @@ def caption(comparison: Comparison) -> str:
             f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
             f"{family_text(comparison)})"
         )
-    return "; ".join([*sentences, *training_sentences(comparison), *caveat_sentences(comparison)]) + "."
+    return "; ".join([*sentences, *training_sentences(comparison), *caveat_sentences(comparison), *comparison.choices]) + "."
 
 
 def _users_text(comparison: Comparison) -> str:
