@@ -31,6 +31,21 @@ class Entry:
 TableRow = Sequence[Entry | str]
 
 
+def signed(value: float, form: str) -> str:
+    """Return a difference with its sign; one that rounds to zero has none.
+
+    Args:
+        value: the difference.
+        form: how numbers are formatted: ".3f", ".1%".
+
+    Example:
+        >>> signed(0.25, ".1%"), signed(-0.0123, ".3f"), signed(-0.0001, ".3f")
+        ('+25.0%', '-0.012', '0.000')
+    """
+    text = format(value, f"+z{form}")
+    return text if any(digit in text for digit in "123456789") else text.removeprefix("+")
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells in blocks that are separated by rules.

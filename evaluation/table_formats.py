@@ -91,10 +91,10 @@ def as_latex(table: Table, fit: Fit = "natural") -> str:
         fit: `column` and `page` give a table, or a table* over both columns, in a smaller font, which is scaled down
             where it is still too wide.
     """
-    is_marked = [any(mark for mark in marks) for marks in zip(*_marks(table), strict=True)]
+    column_marks = [next(filter(None, marks), "") for marks in zip(*_marks(table), strict=True)]
 
     def line(row: TableRow) -> str:
-        return " & ".join(map(_latex_cell, row, is_marked)) + r" \\"
+        return " & ".join(map(_latex_cell, row, column_marks)) + r" \\"
 
     titles = [" & ".join(escape_latex(title) for title in table.header) + r" \\"]
     blocks = [titles, *([line(row) for row in block] for block in table.non_empty_blocks)]
@@ -136,14 +136,18 @@ def _marks(table: Table) -> list[list[str]]:
     ]
 
 
-def _latex_cell(entry: Entry | str, is_marked: bool) -> str:
+def _latex_cell(entry: Entry | str, column_mark: str) -> str:
     """Return a cell; in a column with marks a cell without one has room for it, so that numbers stay aligned."""
     plain = Entry(entry) if isinstance(entry, str) else entry
     text = LATEX_EMPHASIS[plain.emphasis].format(MINUS.sub("$-$", escape_latex(plain.text)))
     spread = rf"{{\scriptsize$\pm${plain.spread}}}" if plain.spread else ""
-    mark = LATEX_MARKS.get(plain.mark, escape_latex(plain.mark))
-    room = r"\phantom{$^{*}$}" if is_marked and not mark and plain.text else ""
-    return text + spread + mark + room
+    if plain.mark or not (column_mark and plain.text):
+        return text + spread + _latex_mark(plain.mark)
+    return rf"{text}{spread}\phantom{{{_latex_mark(column_mark)}}}"
+
+
+def _latex_mark(mark: str) -> str:
+    return LATEX_MARKS.get(mark, escape_latex(mark))
 
 
 def as_json(table: Table) -> Json:

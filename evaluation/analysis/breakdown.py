@@ -15,7 +15,7 @@ from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
 from evaluation.analysis.significance import Interval, correct_tests, mean_interval
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.table import Entry, Table, TableRow
+from evaluation.table import Entry, Table, TableRow, signed
 
 NUM_BINS = 4
 """Groups of users by quantiles."""
@@ -46,7 +46,7 @@ def effects_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
     def effect(before: Cell, after: Cell) -> Entry:
         start = float(np.mean(grid[before].per_user(metric)))
         relative = tests[before, after].difference.mean / start if start else float("nan")
-        return Entry(f"{relative:+.1%}", mark="*" if p_corrected[before, after] < rules.alpha else "")
+        return Entry(signed(relative, ".1%"), mark="*" if p_corrected[before, after] < rules.alpha else "")
 
     def value(cell: Cell) -> str:
         return f"{np.mean(grid[cell].per_user(metric)):.4f}"
@@ -247,8 +247,8 @@ def strata_table(strata: Sequence[Stratum], metric: str, first: str, second: str
                 title,
                 f"{stratum.bounds[0]:g} to {stratum.bounds[1]:g}",
                 f"{stratum.num_users:,}",
-                f"{stratum.difference.mean:+.4f}",
-                f"{stratum.difference.low:+.4f} to {stratum.difference.high:+.4f}",
+                signed(stratum.difference.mean, ".4f"),
+                f"{signed(stratum.difference.low, '.4f')} to {signed(stratum.difference.high, '.4f')}",
             ]
             for stratum in group
         ]

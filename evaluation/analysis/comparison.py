@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -80,9 +81,8 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         literature=runs.settings.get("literature", {}),
         remarks=[
             *tuning_warnings(models),
-            *choice_sentences(models, runs.metrics),
             *([caveat] if caveat else []),
-            *_undetectable_differences(rows, rules),
+            *_undetectable_differences(rows, runs.metrics, rules),
             *runs.remarks,
         ],
         rules=rules,
@@ -94,6 +94,7 @@ def compare_models(runs: LoadedRuns, rules: Rules | None = None) -> Comparison:
         groups=runs.settings.get("groups", {}),
         claims=read_claims(runs.settings),
         data_sentences=_data_sentences(runs),
+        choices=choice_sentences(models, runs.metrics),
         dataset=runs.dataset_title,
         sample=_sample(runs),
     )
@@ -125,13 +126,19 @@ def _comparator(models: list[ModelResults], metric: str, baseline: str | None) -
     return next((model for model in models if model.name == baseline), best)
 
 
-def _undetectable_differences(rows: list[Row], rules: Rules) -> list[str]:
-    """Return remarks on differences that are not significant and too small for these users to show."""
+def _undetectable_differences(rows: list[Row], metrics: Sequence[str], rules: Rules) -> list[str]:
+    """Return a remark on the differences that are not significant and too small for these users to show."""
+    small: dict[str, list[str]] = {}
+    for row in rows:
+        for metric, cell in row.cells.items():
+            is_insignificant = cell.p_corrected is not None and cell.p_corrected >= rules.alpha
+            if is_insignificant and cell.test and abs(cell.test.difference.mean) < (cell.detectable or 0.0):
+                small.setdefault(row.name, []).append(metric)
+    if not small:
+        return []
+    texts = [name if len(found) == len(metrics) else f"{name} in {', '.join(found)}" for name, found in small.items()]
+    comparator = rules.baseline or "the best"
     return [
-        f"{row.name} and {cell.comparator}, {metric}: the difference of {abs(cell.test.difference.mean):.4f} is not "
-        f"significant, and these data could hardly show one below {cell.detectable:.4f}"
-        for row in rows
-        for metric, cell in row.cells.items()
-        if cell.test and cell.p_corrected is not None and cell.p_corrected >= rules.alpha
-        if cell.detectable is not None and abs(cell.test.difference.mean) < cell.detectable
+        f"differences from {comparator} that are not significant, and smaller than these data could show: "
+        + "; ".join(texts)
     ]

@@ -123,6 +123,7 @@ class Comparison:
         groups: names of models by group; a table separates groups by rules.
         claims: what the paper reports beside the values of metrics.
         data_sentences: what the caption says about the data: what models learned from.
+        choices: what the caption says about variants of a model: the one that validation chooses.
         dataset: name of the data in captions.
         sample: number of all test users and seed, if those ranked are a random sample of them.
     """
@@ -142,6 +143,7 @@ class Comparison:
     groups: dict[str, list[str]]
     claims: PaperClaims
     data_sentences: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     dataset: str = ""
     sample: tuple[int, int] | None = None
 

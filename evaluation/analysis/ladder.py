@@ -10,7 +10,7 @@ from aprec_like.errors import InputError
 from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.table import Table, TableRow
+from evaluation.table import Table, TableRow, signed
 
 
 def ladder_table(runs: LoadedRuns, metric: str, rules: Rules) -> Table:
@@ -95,11 +95,11 @@ def _step_texts(
         return ["", "", ""]
     step = after - before
     if num_users < 2 or {_validation_metric(previous), _validation_metric(model)} != {tests.metric}:
-        return [f"{step:+.4f}", "", ""]
+        return [signed(step, ".4f"), "", ""]
     error = tests.difference_error(model, previous, num_users)
     half_width = error.half_width(1 - alpha)
     preferred = "yes" if step > half_width else "no" if step < -half_width else "not clearly"
-    return [f"{step:+.4f}", f"{half_width:.4f}", preferred]
+    return [signed(step, ".4f"), f"{half_width:.4f}", preferred]
 
 
 def _validation_metric(model: ModelResults) -> str:

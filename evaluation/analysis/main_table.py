@@ -8,7 +8,7 @@ from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
 from evaluation.analysis.variance import MIN_SEEDS
 from evaluation.caveats.tuning import tuning_text
-from evaluation.table import Entry, Table, TableRow
+from evaluation.table import Entry, Table, TableRow, signed
 
 
 def main_table(comparison: Comparison, *, show_published: bool = True, without: Sequence[str] = ()) -> Table:
@@ -138,7 +138,8 @@ def caption(comparison: Comparison) -> str:
             f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
             f"{family_text(comparison)})"
         )
-    return "; ".join([*sentences, *training_sentences(comparison), *caveat_sentences(comparison)]) + "."
+    sentences += [*training_sentences(comparison), *caveat_sentences(comparison), *comparison.choices]
+    return "; ".join(sentences) + "."
 
 
 def _users_text(comparison: Comparison) -> str:
@@ -245,10 +246,10 @@ def _difference_texts(row: Row, metric: str, digits: int) -> list[str]:
         texts += [""] * 6
     else:
         texts += [
-            f"{test.difference.mean:+.{digits}f}",
-            "" if cell.relative is None else f"{cell.relative:+.1%}",
+            signed(test.difference.mean, f".{digits}f"),
+            "" if cell.relative is None else signed(cell.relative, ".1%"),
             format_p_value(cell.p_corrected),
-            f"{test.effect_size:+.3f}",
+            signed(test.effect_size, ".3f"),
             f"{test.wins:,}/{test.ties:,}/{test.losses:,}",
             f"{cell.detectable:.{digits}f}",
         ]

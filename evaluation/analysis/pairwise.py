@@ -9,7 +9,7 @@ from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
 from evaluation.analysis.significance import PairedTest, correct_tests, paired_tests
 from evaluation.results.load import LoadedRuns
-from evaluation.table import Entry, Table
+from evaluation.table import Entry, Table, signed
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def pairwise_table(pairs: Pairwise) -> Table:
             return Entry("")
         key, sign = ((row, column), 1) if (row, column) in pairs.tests else ((column, row), -1)
         mark = "*" if pairs.p_corrected[key] < pairs.rules.alpha else ""
-        return Entry(f"{sign * pairs.tests[key].difference.mean:+.4f}", mark=mark)
+        return Entry(signed(sign * pairs.tests[key].difference.mean, ".4f"), mark=mark)
 
     star = pairs.rules.explain_star(f"{len(pairs.tests)} pairs", pairs.scope)
     return Table(

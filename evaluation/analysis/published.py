@@ -11,7 +11,7 @@ from evaluation.analysis.comparison import Comparison
 from evaluation.analysis.main_table import num_published_digits
 from evaluation.analysis.significance import Interval
 from evaluation.results.paper_claims import MINUTES
-from evaluation.table import Table, TableRow
+from evaluation.table import Table, TableRow, signed
 
 MAX_CLOSE_DIFFERENCE = 0.05
 """Largest relative difference at which a published number outside our interval is close to ours."""
@@ -182,7 +182,7 @@ def _number_rows(comparison: Comparison) -> Iterator[list[str]]:
             f"{number.ours.mean:.4f}",
             f"{number.ours.low:.4f} to {number.ours.high:.4f}",
             f"{number.theirs:.{number.num_digits}f}",
-            f"{number.ratio - 1:+.1%}",
+            signed(number.ratio - 1, ".1%"),
             _verdict_text(comparison, number.model, number.verdict),
         ]
 
@@ -196,7 +196,7 @@ def _mark_rows(comparison: Comparison) -> Iterator[list[str]]:
 
 def _time_rows(comparison: Comparison) -> Iterator[list[str]]:
     for time in compare_times(comparison):
-        change = f"{time.ours / time.theirs - 1:+.0%}"
+        change = signed(time.ours / time.theirs - 1, ".0%")
         title = f"{MINUTES.lower()} / {time.reference}"
         yield [time.model, title, f"{time.ours:.2f}", "", f"{time.theirs:.2f}", change, time.verdict.value]
 

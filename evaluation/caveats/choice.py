@@ -10,7 +10,7 @@ from aprec_like.types import Json
 from evaluation.results.load import ModelResults
 
 
-def choice_sentences(models: Sequence[ModelResults], metrics: Sequence[str]) -> list[str]:
+def choice_sentences(models: Sequence[ModelResults], metrics: Sequence[str]) -> tuple[str, ...]:
     """Return for every architecture and loss with several variants the one that is best on validation.
 
     Args:
@@ -21,7 +21,7 @@ def choice_sentences(models: Sequence[ModelResults], metrics: Sequence[str]) -> 
     for model in models:
         if (key := _variants(model.settings)) and model.best_validation is not None:
             groups.setdefault(key, []).append(model)
-    return [_sentence(*key, group, metrics) for key, group in groups.items() if len(group) > 1]
+    return tuple(_sentence(*key, group, metrics) for key, group in groups.items() if len(group) > 1)
 
 
 def _variants(settings: Json) -> tuple[str, str, str] | None:

@@ -26,6 +26,7 @@ from evaluation.figures.style import (
     styled,
 )
 from evaluation.results.load import LoadedRuns
+from evaluation.table import signed
 
 SECONDS_PER_MINUTE = 60
 MIN_MINUTES = 0.01
@@ -139,7 +140,7 @@ def draw_pairwise(metric: str, pairs: Pairwise) -> Figure:
             difference = sign * test.difference.mean
             colour = "white" if abs(difference) > 0.6 * limit else "black"
             position = (names.index(other), names.index(one))
-            axes.text(*position, f"{difference:+.3f}{mark}", ha="center", va="center", fontsize=7, color=colour)
+            axes.text(*position, signed(difference, ".3f") + mark, ha="center", va="center", fontsize=7, color=colour)
     axes.set_title(f"{metric}, row minus column")
     figure.colorbar(image, shrink=0.8)
     return figure

@@ -26,7 +26,6 @@ from evaluation.analysis.published import (
     compare_with_published,
     published_table,
 )
-from evaluation.caveats.choice import choice_sentences
 from evaluation.caveats.tuning import tuning_text, tuning_warnings
 from evaluation.figures.all_figures import main_metric
 from evaluation.page.citations import collect_bibtex
@@ -74,8 +73,7 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
         texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
     lines += [f"{warning[0].upper()}{warning[1:]}." for warning in tuning_warnings(runs.tested_models)]
-    choices = choice_sentences(runs.tested_models, comparison.metrics)
-    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in choices]
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in comparison.choices]
     lines += [f"{row.name}: {caveat.sentence}." for row in comparison.rows for caveat in row.caveats]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in training_sentences(comparison)]
     return [*lines, *runs.remarks]

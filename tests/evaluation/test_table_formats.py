@@ -34,6 +34,12 @@ def test_latex_has_minus_signs_and_keeps_room_for_stars():
     assert r"\label{tab:run-1}" in lines
 
 
+def test_the_room_for_a_dagger_is_as_wide_as_a_dagger():
+    rows = [["A", Entry("0.5", mark="†")], ["B", Entry("0.25")]]
+    latex = as_latex(Table("run", ["Model", "Value"], [rows]))
+    assert r"B & 0.25\phantom{$^\dagger$} \\" in latex.splitlines()
+
+
 def test_latex_names_the_packages_and_fits_two_columns():
     assert r"% needs \usepackage{booktabs}" in latex_of().splitlines()
     column, page = latex_of("column"), latex_of("page")

@@ -67,7 +67,15 @@ def test_a_difference_that_the_data_could_not_show_is_remarked(run):
     comparison = compare(run)
     cell = next(row for row in comparison.rows if row.name == "Second").cells["NDCG@10"]
     assert abs(cell.test.difference.mean) < cell.detectable
-    assert any(remark.startswith("Second and Best, NDCG@10: the difference of 0.0010") for remark in comparison.remarks)
+    small = [remark for remark in comparison.remarks if "smaller than these data could show" in remark]
+    start = "differences from the best that are not significant, and smaller than these data could show: "
+    assert small == [f"{start}Second"]  # in both metrics, which goes without saying
+
+
+def test_one_remark_names_all_differences_that_the_data_could_not_show(run):
+    write_values(run, "Never", 1, run.model("Second", 1).read_per_user()["NDCG@10"].to_numpy())
+    remark = next(remark for remark in compare(run, baseline="Best").remarks if "could show" in remark)
+    assert remark.startswith("differences from Best") and remark.endswith(": Second; Never")
 
 
 def test_runs_on_the_same_data_stand_in_one_table(run):

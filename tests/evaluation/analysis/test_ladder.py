@@ -38,7 +38,7 @@ def test_without_the_number_of_validation_users_no_step_is_judged(tmp_path):
     run = make_run(tmp_path / "made")
     run.write_dataset({key: value for key, value in run.read_dataset().items() if key != "split"})
     (lines,) = ladder_table(load_runs([run]), "NDCG@10", Rules()).blocks
-    assert lines[2][3:6] == ["+0.0000", "", ""]
+    assert lines[2][3:6] == ["0.0000", "", ""]
 
 
 def test_settings_that_differ_are_counted_and_a_part_of_another_class_once():

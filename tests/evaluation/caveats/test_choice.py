@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from evaluation.analysis.comparison import compare_models
+from evaluation.analysis.unrounded import table_files
 from evaluation.caveats.choice import choice_sentences
 from evaluation.results.load import load_runs
 from tests.evaluation.made_runs import GRID, LOSSES, MIXED, make_run
@@ -27,6 +29,14 @@ def test_the_variant_that_validation_chooses_is_named_with_its_test_value(tmp_pa
     )
 
 
+def test_the_caption_names_the_choice_in_latex_too(tmp_path):
+    comparison = compare_models(load_runs([make_run(tmp_path / "run", GRID)]))
+    (sentence,) = comparison.choices
+    caption = next(line for line in table_files(comparison)["table.tex"].splitlines() if line.startswith(r"\caption"))
+    assert "validation chooses" in sentence and sentence in caption
+    assert not any("validation chooses" in remark for remark in comparison.remarks)
+
+
 def test_every_architecture_and_loss_is_a_choice_of_its_own(tmp_path):
     models = load_runs([make_run(tmp_path / "run", LOSSES)]).models
     assert len(choice_sentences(models, ("NDCG@10",))) == 6
@@ -34,5 +44,5 @@ def test_every_architecture_and_loss_is_a_choice_of_its_own(tmp_path):
 
 def test_different_methods_are_no_choice(tmp_path):
     models = load_runs([make_run(tmp_path / "run", MIXED)]).models
-    assert choice_sentences(models, ("NDCG@10",)) == []
-    assert choice_sentences([replace(model, settings={}) for model in models], ("NDCG@10",)) == []
+    assert choice_sentences(models, ("NDCG@10",)) == ()
+    assert choice_sentences([replace(model, settings={}) for model in models], ("NDCG@10",)) == ()
