@@ -27,6 +27,10 @@ CACHED_ITEMS = 1 << 13
 BLOCK_ITEMS = 16
 """Neighbouring items that are represented by their maximum in the search for the top items."""
 
+PRODUCT_ROWS = 192
+"""The rows of the targets' product are filled up to a multiple of this: kernels of matrix products work on blocks of
+rows (of 6 to 64), and on some processors round the rows after the last whole block differently."""
+
 MAX_UNSHIFTED_SCORE = 75.0
 """Largest absolute score whose exponentials can be summed in float32 without subtracting a maximum first."""
 
@@ -150,7 +154,8 @@ def make_product_scan(
             return tf.matmul(tf.slice(table, [first, 0], [count, dim]), states, transpose_b=True)
 
         # The same kind of product as for all scores, so that items with equal embeddings have equal scores.
-        products = tf.matmul(tf.gather(table, inputs.targets), states, transpose_b=True)
+        rows = tf.pad(tf.gather(table, inputs.targets), [[0, -spec.num_users % PRODUCT_ROWS], [0, 0]])
+        products = tf.matmul(rows, states, transpose_b=True)[: spec.num_users]
         target_scores = tf.linalg.diag_part(products)
         result = _scan(spec, score_chunk, target_scores, inputs, bias)
         return target_scores + bias, result._replace(top_scores=result.top_scores + bias)

@@ -88,10 +88,11 @@ def peak_gpu_memory_gib() -> float | None:
 
 
 def peak_memory_gib() -> float:
-    """Return the peak resident memory of this process in GiB, which psutil knows on Windows only."""
-    if sys.platform == "win32":
-        return round(psutil.Process().memory_info().peak_wset / 2**30, 3)
-    import resource  # which Windows does not have
-
+    """Return the peak resident memory of this process in GiB: of psutil on Windows, which has no module `resource`."""
+    try:
+        import resource
+    except ImportError:
+        used = psutil.Process().memory_info()
+        return round(getattr(used, "peak_wset", used.rss) / 2**30, 3)
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS, in KiB on Linux
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)

@@ -30,6 +30,8 @@ class FixedScorer(Scorer):
 class TableNetwork:
     """A network with fixed states and embeddings."""
 
+    needs_times = False
+
     def __init__(self, states, item_table, logit_bias=None):
         self.states, self.item_table = np.float32(states), tf.constant(np.float32(item_table))
         self.logit_bias = None if logit_bias is None else tf.constant(logit_bias)

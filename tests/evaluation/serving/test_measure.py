@@ -21,6 +21,7 @@ def test_requests_are_the_same_in_every_run():
 
 
 def test_the_command_measures_a_server_of_its_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "models").mkdir()
     data, run, *_ = make_models(tmp_path / "models")
     to = tmp_path / "exported"
     monkeypatch.setattr(exported, "NUM_CHECKED_USERS", 5)
