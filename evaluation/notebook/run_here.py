@@ -56,7 +56,7 @@ class ProgressBar(Display):
         self._write(f"{self.title}: {text}", end="\n")
 
     @override
-    def _update(self, text: str) -> None:
+    def _update(self, text: str, seconds_left: float) -> None:
         filled = round(BAR_WIDTH * min(1.0, self.share))
         self._write(f"{self.title} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {text}", end="")
 

@@ -74,17 +74,17 @@ class ModelRun:
 
     def make_display(self, kind: type[Display] = Display) -> Display:
         """Return a progress display of some kind for this model."""
-        metric, max_epochs = "", 1
+        metric, max_epochs, patience = "", 1, None
         if isinstance(self.model, Trained):
-            training = self.model.training
-            metric = str(training.early_stopping.metric) if training.early_stopping else ""
-            max_epochs = training.max_epochs
+            max_epochs, stopping = self.model.training.max_epochs, self.model.training.early_stopping
+            metric, patience = (str(stopping.metric), stopping.patience) if stopping else ("", None)
         return kind(
             self.title or self.name,
             self.folder.log_path,
             metric,
             max_epochs,
             self.time_limit,
+            patience=patience,
             is_shared=self.is_display_shared,
         )
 

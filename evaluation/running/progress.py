@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.live import Live
@@ -20,7 +22,7 @@ from evaluation.results.files import write_text
 
 SECONDS_BETWEEN_LINES = 10
 SECONDS_BETWEEN_FILES = 2
-PROGRESS_NAME = "progress.txt"
+PROGRESS_NAME = "progress.json"
 """File in a model's folder with its latest progress, while it runs beside others."""
 
 
@@ -33,13 +35,23 @@ class Display:
         metric: name of the validation metric.
         max_epochs: maximum number of epochs.
         time_limit: seconds of training, or infinity.
+        patience: number of epochs without improvement that end the training, if it can end so.
         is_shared: whether another process shows the progress, which it reads from a file beside the log.
     """
 
     def __init__(
-        self, title: str, log_path: Path, metric: str, max_epochs: int, time_limit: float, *, is_shared: bool = False
+        self,
+        title: str,
+        log_path: Path,
+        metric: str,
+        max_epochs: int,
+        time_limit: float,
+        *,
+        patience: int | None = None,
+        is_shared: bool = False,
     ) -> None:
         self.title, self.metric, self.max_epochs, self.time_limit = title, metric, max_epochs, time_limit
+        self.patience, self.best_epoch = patience, 0
         self.log = Log(log_path)
         self.is_shared, self.progress_path = is_shared, log_path.with_name(PROGRESS_NAME)
         console = Console(file=unfiltered(sys.stderr))
@@ -69,34 +81,37 @@ class Display:
 
     def on_step(self, progress: Progress) -> None:
         """Show the progress within an epoch."""
+        self.best_epoch = progress.best.epoch if progress.best else 0
         epochs = (progress.epoch - 1) + progress.step / progress.steps_per_epoch
         rate = epochs * progress.steps_per_epoch / progress.seconds
+        left = self._time_left(epochs, progress.seconds)
         self._update(
             f"epoch {progress.epoch}, step {progress.step}/{progress.steps_per_epoch}, loss {progress.loss:.4f}"
-            f"{self._format_best(progress.best)}, {rate:.1f} steps/s, "
-            f"{self._format_time_left(epochs, progress.seconds)}"
+            f"{self._format_best(progress.best)}, {rate:.1f} steps/s, {left.text}",
+            left.seconds,
         )
 
     def on_epoch(self, record: EpochRecord) -> None:
         """Show the result of an epoch, and write it to the log."""
+        self.best_epoch = record.epoch if record.is_best else self.best_epoch
         validation = "" if record.validation is None else f", validation {self.metric} {record.validation:.4f}"
         best = ", the best so far" if record.is_best else ""
-        left = self._format_time_left(record.epoch, record.seconds)
-        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{best}, {left}"
+        left = self._time_left(record.epoch, record.seconds)
+        text = f"epoch {record.epoch}, loss {record.loss:.4f}{validation}{best}, {left.text}"
         self.log.write(text)
-        self._update(text)
+        self._update(text, left.seconds)
 
     def on_rank(self, done: int, total: int) -> None:
         """Show how many test users are ranked."""
-        self._update(f"ranking, {done:,} of {total:,} users")
+        self._update(f"ranking, {done:,} of {total:,} users", 0.0)
 
-    def _update(self, text: str) -> None:
+    def _update(self, text: str, seconds_left: float) -> None:
         """Replace the live line or the file; without a terminal, print a line unless the last one is recent."""
         line = printable(f"{self.title}: {text}")
         if self.is_shared:
             if time.monotonic() - self.last_line_at >= SECONDS_BETWEEN_FILES:
                 self.last_line_at = time.monotonic()
-                write_text(self.progress_path, text)
+                write_text(self.progress_path, json.dumps(TimeLeft(seconds_left, text)))
             return
         if self.live:
             self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
@@ -109,23 +124,42 @@ class Display:
             return ""
         return f", best {self.metric} {record.validation:.4f} (epoch {record.epoch})"
 
-    def _format_time_left(self, epochs_done: float, seconds: float) -> str:
-        """Return the time left at the pace since the first call, before which the step was compiled."""
+    def _time_left(self, epochs_done: float, seconds: float) -> TimeLeft:
+        """Return the time left at the pace since the first call, before which the step was compiled.
+
+        Where patience can end the training before its limits, it is the time until then.
+        """
         self.first = self.first or (epochs_done, seconds)
         epochs, elapsed = epochs_done - self.first[0], seconds - self.first[1]
-        at_pace = elapsed / epochs * (self.max_epochs - epochs_done) if epochs > 0 else math.inf
-        left = min(at_pace, self.time_limit - seconds)
-        if math.isinf(left):
-            return "time left not known yet"
-        return f"at most {format_duration(max(0.0, left))} left"
+        pace = elapsed / epochs if epochs > 0 else math.inf
+        at_most = max(0.0, min(pace * (self.max_epochs - epochs_done), self.time_limit - seconds))
+        if self.patience is not None and self.best_epoch:
+            until_patience_ends = max(0.0, pace * (self.best_epoch + self.patience - epochs_done))
+            if until_patience_ends < at_most:
+                return TimeLeft(until_patience_ends, f"{format_duration(until_patience_ends)} left unless it improves")
+        if math.isinf(at_most):
+            return TimeLeft(math.inf, "time left not known yet")
+        return TimeLeft(at_most, f"at most {format_duration(at_most)} left")
 
 
-def read_progress(folder: Path) -> str:
-    """Return the latest progress of a model whose display is shared; empty if there is none."""
+class TimeLeft(NamedTuple):
+    """The time that a training still needs; infinity if it is not known.
+
+    seconds: at the present pace.
+    text: the same in words, or the whole line of progress.
+    """
+
+    seconds: float
+    text: str
+
+
+def read_progress(folder: Path) -> TimeLeft | None:
+    """Return the latest progress of a model whose display is shared, if there is any."""
     try:
-        return read_regular(folder / PROGRESS_NAME).decode(errors="replace")
-    except InputError:
-        return ""
+        seconds, text = json.loads(read_regular(folder / PROGRESS_NAME))
+        return TimeLeft(float(seconds), str(text))
+    except (InputError, ValueError, TypeError):
+        return None
 
 
 class Log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from evaluation.running.jobs.job import Job, JobResult
@@ -50,21 +51,30 @@ class Board(LiveLines):
         self.on_wait()
 
     def _lines(self) -> list[str]:
-        lines = [f"{job.title}: {read_progress(job.folder) or 'starts'}" for job in self.started_at]
+        progress = {job: read_progress(job.folder) for job in self.started_at}
+        lines = [f"{job.title}: {known.text if known else 'starts'}" for job, known in progress.items()]
         num_waiting = self.num_jobs - self.num_ended - len(self.started_at)
         counts = f"{self.num_ended} of {self.num_jobs} done, {len(self.started_at)} running, {num_waiting} waiting"
-        return [*lines, f"{counts}; {self._time_left()}"]
+        seconds_left = {job: known.seconds for job, known in progress.items() if known and math.isfinite(known.seconds)}
+        return [*lines, f"{counts}; {self._time_left(seconds_left)}"]
 
-    def _time_left(self) -> str:
-        """Return the time that all jobs still need if they take as long as those that have ended."""
-        if not self.ended_weight:
+    def _time_left(self, seconds_left: dict[Job, float]) -> str:
+        """Return the time that all jobs still need.
+
+        Running jobs need what they say of themselves; others take as long, by their weights, as those that ended or run.
+
+        Args:
+            seconds_left: of the running jobs that know it.
+        """
+        elapsed = {job: time.monotonic() - since for job, since in self.started_at.items()}
+        known = [job for job in seconds_left if job.weight]
+        known_weight = self.ended_weight + sum(job.weight for job in known)
+        if not known_weight:
             return "time left not known yet"
-        per_weight = self.ended_seconds / self.ended_weight
-        now = time.monotonic()
-        done = sum(min(job.weight, (now - since) / per_weight) for job, since in self.started_at.items())
-        left = (
-            (self.total_weight - self.ended_weight - done)
-            * per_weight
-            / (self.num_slots or max(1, len(self.started_at)))
-        )
+        known_seconds = self.ended_seconds + sum(elapsed[job] + seconds_left[job] for job in known)
+        per_weight = known_seconds / known_weight
+        running = [seconds_left.get(job, max(0.0, job.weight * per_weight - elapsed[job])) for job in self.started_at]
+        weight_waiting = self.total_weight - self.ended_weight - sum(job.weight for job in self.started_at)
+        num_slots = self.num_slots or max(1, len(self.started_at))
+        left = max([(sum(running) + weight_waiting * per_weight) / num_slots, *running])
         return f"about {format_duration(max(0.0, left))} left"

@@ -184,7 +184,7 @@ def test_jobs_that_run_at_once_are_killed_and_resume_to_the_same_bytes(expected,
     assert any("resumes from epoch" in run.log(name) for name in names)
     for name in names:
         assert run.results(name) == expected.results(name), name
-        assert not (run.model(name) / "progress.txt").exists()
+        assert not (run.model(name) / "progress.json").exists()
     assert "gSASRec" in (run.folder / "faults/table.md").read_text()
 
 

@@ -5,7 +5,7 @@ import pytest
 from aprec_like.files import StorageError
 from aprec_like.training.state import EpochRecord, Progress
 from evaluation.running import progress
-from evaluation.running.progress import Display, Log, read_progress
+from evaluation.running.progress import PROGRESS_NAME, Display, Log, read_progress
 
 
 @pytest.fixture
@@ -42,13 +42,32 @@ def test_the_time_left_is_at_most_the_time_limit(tmp_path, capsys, monkeypatch):
     assert "at most 30 s left" in capsys.readouterr().err
 
 
+def test_the_time_left_is_until_patience_ends_if_that_comes_first(tmp_path, capsys, monkeypatch):
+    """10 seconds an epoch, best epoch 3, patience 8: training ends with epoch 11, 60 seconds after epoch 5."""
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    best = EpochRecord(epoch=3, loss=0.7, validation=0.25, is_best=True, seconds=30.0)
+    log = tmp_path / "log.txt"
+    with Display("SASRec", log, "NDCG@10", max_epochs=10_000, time_limit=float("inf"), patience=8) as display:
+        display.on_step(Progress(epoch=5, step=10, steps_per_epoch=20, loss=0.5, seconds=45.0, best=best))
+        display.on_epoch(EpochRecord(epoch=5, loss=0.5, validation=0.2, is_best=False, seconds=50.0))
+        assert capsys.readouterr().err.endswith(", 1 min 0 s left unless it improves\n")
+        display.on_epoch(EpochRecord(epoch=6, loss=0.5, validation=0.3, is_best=True, seconds=60.0))
+        assert capsys.readouterr().err.endswith(", 1 min 20 s left unless it improves\n")
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "[null, 1]", "[[], 1]", "{", "3"])
+def test_a_damaged_file_of_progress_is_no_progress(content, tmp_path):
+    (tmp_path / PROGRESS_NAME).write_text(content)
+    assert read_progress(tmp_path) is None
+
+
 def test_a_shared_display_writes_its_progress_to_a_file_until_it_ends(tmp_path, capsys):
     log = tmp_path / "log.txt"
     with Display("SASRec", log, "", max_epochs=10, time_limit=float("inf"), is_shared=True) as display:
         display.on_step(Progress(epoch=1, step=10, steps_per_epoch=20, loss=0.5, seconds=10.0, best=None))
-        assert read_progress(tmp_path).startswith("epoch 1, step 10/20, loss 0.5000, 1.0 steps/s")
+        assert read_progress(tmp_path).text.startswith("epoch 1, step 10/20, loss 0.5000, 1.0 steps/s")
         display.print_line("finished in 10 s")
-    assert read_progress(tmp_path) == "" and capsys.readouterr().err == "SASRec: finished in 10 s\n"
+    assert read_progress(tmp_path) is None and capsys.readouterr().err == "SASRec: finished in 10 s\n"
 
 
 def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path):
