@@ -100,15 +100,18 @@ def test_every_network_trains_for_a_step_and_ranks(path, monkeypatch, tmp_path):
 @every_recipe
 def test_every_network_learns_on_a_gpu_what_it_learns_on_a_cpu(path, monkeypatch, tmp_path):
     """Without dropout, whose values depend on the layout of a batch."""
-    recipe, split, few = shrunk(path, monkeypatch, tmp_path)
+    recipe, split, _ = shrunk(path, monkeypatch, tmp_path)
     for name, model in new_networks(path, recipe, "GPU"):
         if hasattr(model.model, "dropout_rate"):
             model = replace(model, model=replace(model.model, dropout_rate=0.0))
-        rankings = rank(train(model, split, seed=1).scorer, few, exclude_seen=True)
+        rankings = rank(train(model, split, seed=1).scorer, split.test, exclude_seen=True)
         with pretend_gpu():
-            on_gpu = rank(train(model, split, seed=1).scorer, few, exclude_seen=True)
+            on_gpu = rank(train(model, split, seed=1).scorer, split.test, exclude_seen=True)
         np.testing.assert_allclose(on_gpu.target_scores, rankings.target_scores, atol=1e-5, err_msg=name)
         assert np.mean(on_gpu.ranks == rankings.ranks) > 0.9, name  # scores of an untrained network are close together
+        for metric in recipe.evaluation.metrics:
+            values, gpu_values = metric.per_user(rankings.ranks), metric.per_user(on_gpu.ranks)
+            assert abs(np.mean(gpu_values) - np.mean(values)) <= 1e-4, f"{name}, {metric}"
 
 
 def test_the_grids_are_complete():

@@ -61,7 +61,7 @@ class Board(LiveLines):
     def _time_left(self, seconds_left: dict[Job, float]) -> str:
         """Return the time that all jobs still need.
 
-        Running jobs need what they say of themselves; others take as long, by their weights, as those that ended or run.
+        Running jobs need what they say of themselves; others as long, by their weights, as those that ended or run.
 
         Args:
             seconds_left: of the running jobs that know it.
