@@ -127,16 +127,19 @@ class Display:
     def _time_left(self, epochs_done: float, seconds: float) -> TimeLeft:
         """Return the time left at the pace since the first call, before which the step was compiled.
 
-        Where patience can end the training before its limits, it is the time until then.
+        Where patience can end the training before its limits, it is the time until then; before the first validation,
+        which is an improvement at the end of epoch 1, that is the least time left.
         """
         self.first = self.first or (epochs_done, seconds)
         epochs, elapsed = epochs_done - self.first[0], seconds - self.first[1]
         pace = elapsed / epochs if epochs > 0 else math.inf
         at_most = max(0.0, min(pace * (self.max_epochs - epochs_done), self.time_limit - seconds))
-        if self.patience is not None and self.best_epoch:
-            until_patience_ends = max(0.0, pace * (self.best_epoch + self.patience - epochs_done))
+        if self.patience is not None:
+            until_patience_ends = max(0.0, pace * ((self.best_epoch or 1) + self.patience - epochs_done))
             if until_patience_ends < at_most:
-                return TimeLeft(until_patience_ends, f"{format_duration(until_patience_ends)} left unless it improves")
+                left = format_duration(until_patience_ends)
+                text = f"{left} left unless it improves" if self.best_epoch else f"at least {left} left"
+                return TimeLeft(until_patience_ends, text)
         if math.isinf(at_most):
             return TimeLeft(math.inf, "time left not known yet")
         return TimeLeft(at_most, f"at most {format_duration(at_most)} left")

@@ -55,6 +55,16 @@ def test_the_time_left_is_until_patience_ends_if_that_comes_first(tmp_path, caps
         assert capsys.readouterr().err.endswith(", 1 min 20 s left unless it improves\n")
 
 
+def test_before_the_first_validation_the_time_left_is_at_least_the_patience(tmp_path, capsys, monkeypatch):
+    """10 seconds an epoch, patience 8: training ends with epoch 9 or later, 80 seconds after epoch 1."""
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    log = tmp_path / "log.txt"
+    with Display("SASRec", log, "NDCG@10", max_epochs=10_000, time_limit=float("inf"), patience=8) as display:
+        for step, seconds in ((10, 35.0), (20, 40.0)):
+            display.on_step(Progress(epoch=1, step=step, steps_per_epoch=20, loss=0.5, seconds=seconds, best=None))
+    assert capsys.readouterr().err.endswith(", at least 1 min 20 s left\n")
+
+
 @pytest.mark.parametrize("content", ["", "[1]", "[null, 1]", "[[], 1]", "{", "3"])
 def test_a_damaged_file_of_progress_is_no_progress(content, tmp_path):
     (tmp_path / PROGRESS_NAME).write_text(content)
