@@ -1,4 +1,4 @@
-"""Calibration of predicted probabilities: their definition for each kind of loss, their optimum, their reliability.
+"""Predicted probabilities: their definition for each kind of loss, their optimum, their distance from the truth.
 
 P is the true probability that an item comes next, k the number of negatives, |I| the number of items, alpha the
 sampling rate, beta the power of gBCE (1 for BCE). Needs no TensorFlow.
@@ -18,7 +18,6 @@ from typing_extensions import override
 from aprec_like.interactions import PADDING
 from aprec_like.types import Array
 
-NUM_BINS = 20
 NUM_TOP_ITEMS = 10
 """Number of a user's top items that are compared with known true probabilities."""
 MIN_PROBABILITY = 1e-12
@@ -190,67 +189,6 @@ class SampledSoftmaxProbability(Probability):
         num_sampled_from = self.num_items - 1 if self.excludes_positive else self.num_items
         weight = ((self.num_items - 1) if self.is_corrected else self.num_negatives) / num_sampled_from
         return softmax / (softmax + weight * ((1 - softmax) if self.excludes_positive else 1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted probabilities of every user's top items, and which of these items came next.
-
-    Args:
-        probabilities: (users, depth) predicted probabilities, best items first; NaN where a user has fewer.
-        is_target: (users, depth) whether the item was the one that came next.
-    """
-
-    probabilities: Array
-    is_target: Array
-
-
-def confidence_curve(predictions: Predictions) -> tuple[Array, Array]:
-    """Return (depth,) mean predicted probability of the top K items and (depth,) mean Precision@K, K = 1, 2, ..."""
-    is_item = ~np.isnan(predictions.probabilities)
-    counts = np.cumsum(is_item.sum(axis=0))
-    predicted = np.cumsum(np.nansum(predictions.probabilities, axis=0)) / counts
-    num_users, depth = predictions.is_target.shape
-    precision = np.cumsum(predictions.is_target.sum(axis=0)) / (num_users * np.arange(1, depth + 1))
-    return predicted, precision
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Predictions in bins of about equal size, from the least to the most confident.
-
-    Args:
-        predicted: (bins,) mean predicted probability.
-        observed: (bins,) share of the predicted items that came next.
-        low, high: (bins,) Wilson's 95 % interval of `observed`.
-        counts: (bins,) number of predictions.
-    """
-
-    predicted: Array
-    observed: Array
-    low: Array
-    high: Array
-    counts: Array
-
-    @property
-    def expected_error(self) -> float:
-        """Expected calibration error: the mean distance between predicted and observed, over all predictions."""
-        return float(np.average(np.abs(self.predicted - self.observed), weights=self.counts))
-
-
-def reliability(predictions: Predictions, num_bins: int = NUM_BINS) -> Reliability:
-    """Return how often predictions of each level came true."""
-    from statsmodels.stats.proportion import proportion_confint  # slow to import, and only reports need it
-
-    is_item = ~np.isnan(predictions.probabilities)
-    probabilities, is_hit = predictions.probabilities[is_item], predictions.is_target[is_item]
-    order = np.argsort(probabilities, kind="stable")
-    bins = [rows for rows in np.array_split(order, num_bins) if len(rows)]
-    counts = np.array([len(rows) for rows in bins])
-    observed = np.array([is_hit[rows].mean() for rows in bins])
-    predicted = np.array([probabilities[rows].mean() for rows in bins])
-    low, high = proportion_confint([is_hit[rows].sum() for rows in bins], counts, alpha=0.05, method="wilson")
-    return Reliability(predicted, observed, low, high, counts)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aprec_like.calibration import Predictions, confidence_curve
 from aprec_like.datasets import MovieLens1M, TextFile
 from aprec_like.datasets.download import default_data_dir
 from aprec_like.losses import Softmax
@@ -19,6 +18,7 @@ from aprec_like.metrics import NDCG
 from aprec_like.models import SASRec
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
+from aprec_like.reliability import Predictions, confidence_curve
 from aprec_like.splits import HeldOut
 from aprec_like.training import loop as training
 from evaluation.benchmarking import naive

@@ -15,6 +15,7 @@ from evaluation.analysis.comparison import Rules
 from evaluation.analysis.metric_tests import MetricTests
 from evaluation.analysis.significance import Interval, correct_tests, mean_interval
 from evaluation.results.load import LoadedRuns, ModelResults
+from evaluation.results.store import ModelFolder
 from evaluation.table import Entry, Table, TableRow, signed
 
 NUM_BINS = 4
@@ -151,17 +152,25 @@ class BeyondAccuracy:
 
 def measure_beyond_accuracy(runs: LoadedRuns, cutoff: int = CUTOFF) -> dict[str, BeyondAccuracy]:
     """Return coverage and popularity of the top items of every model that ranked items, by its name."""
-    items = runs.folders[0].read_items()
-    popularity_ranks = items["count"].rank(ascending=False, method="average").set_axis(items["item"])
+    items = runs.folders[0].read_items(["item", "count"])
+    catalogue, ranks = pd.Index(items["item"]), items["count"].rank(ascending=False, method="average").to_numpy()
     measured = {}
     for model in runs.models:
-        frames = [folder.read_top_items() for folder in model.folders]
-        tops = [frame.loc[frame["position"] <= cutoff, "item"] for frame in frames]
-        if any(map(len, tops)):
-            coverage = np.mean([top.nunique() / len(items) for top in tops])
-            popularity = np.mean([top.map(popularity_ranks).mean() for top in tops])
+        counts = [_count_recommended(folder, catalogue, cutoff) for folder in model.folders]
+        if seeds := [count for count in counts if count.any()]:
+            coverage = np.mean([np.count_nonzero(count) / len(items) for count in counts])
+            popularity = np.mean([np.average(ranks, weights=count) for count in seeds])
             measured[model.name] = BeyondAccuracy(float(coverage), float(popularity))
     return measured
+
+
+def _count_recommended(folder: ModelFolder, catalogue: pd.Index, cutoff: int) -> Array:
+    """Return the (items,) numbers of users who have an item among their first ones."""
+    counts = np.zeros(len(catalogue), np.int64)
+    with folder.open_top_items() as top:
+        for positions, rows in top.items(catalogue):
+            counts += np.bincount(rows[positions <= cutoff], minlength=len(catalogue))
+    return counts
 
 
 def beyond_accuracy_table(runs: LoadedRuns, measured: Mapping[str, BeyondAccuracy], cutoff: int = CUTOFF) -> Table:
@@ -227,7 +236,7 @@ STRATA = {
 
 def stratify(runs: LoadedRuns, metric: str, first: str, second: str) -> list[Stratum]:
     """Return the difference of two models in groups of users by each of `STRATA` that the results folder has."""
-    cases = runs.folders[0].read_cases()
+    cases = runs.folders[0].read_cases(STRATA)
     differences = runs.find(first).per_user(metric) - runs.find(second).per_user(metric)
     strata = []
     for column, title in STRATA.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import pandas as pd
 from aprec_like.calibration import (
     NUM_TOP_ITEMS,
     OptimalSigmoid,
-    Predictions,
     Probability,
     SoftmaxProbability,
 )
@@ -21,12 +20,15 @@ from aprec_like.errors import InputError
 from aprec_like.interactions import PADDING
 from aprec_like.losses import Loss
 from aprec_like.negatives import Negatives
+from aprec_like.out_of_core import ArrayWriter, empty_array, release, slices
 from aprec_like.recipe_classes import DATA_CLASSES, LOSS_CLASSES
+from aprec_like.reliability import Predictions
 from aprec_like.settings import SettingsClasses, restore
 from aprec_like.types import Array, Json
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import load_split
 from evaluation.results.own_classes import known_classes
+from evaluation.results.user_columns import UserColumns
 
 MAX_CHUNK_CELLS = 1 << 22
 """Number of true probabilities held at once."""
@@ -105,40 +107,66 @@ def _restore_negatives(settings: Json) -> Negatives:
     return negatives
 
 
-def read_calibrated_models(
+def models_with_probabilities(
     runs: LoadedRuns, names: Collection[str] | None = None, own: SettingsClasses | None = None
-) -> list[CalibratedModel]:
-    """Read the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing.
+) -> list[tuple[ModelResults, Probability]]:
+    """Return the finished models whose scores have a meaning as probabilities, and how.
+
+    Args:
+        runs: the results.
+        names: of the models to consider; `None` for all.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
+    """
+    classes, num_items = _loss_classes(runs, own), len(runs.folders[0].read_items(["item"]))
+    wanted = [model for model in runs.models if model.folders and (names is None or model.name in names)]
+    known = [model for model in wanted if not _has_unknown_loss(model, classes)]
+    found = [(model, find_probability(model.settings, num_items, classes)) for model in known]
+    return [(model, probability) for model, probability in found if probability is not None]
+
+
+def iterate_calibrated_models(
+    runs: LoadedRuns, names: Collection[str] | None = None, own: SettingsClasses | None = None
+) -> Iterator[CalibratedModel]:
+    """Yield the models whose scores have a meaning as probabilities; `calibration_remarks` says which are missing.
+
+    Their arrays are mapped from files if they are large.
 
     Args:
         runs: the results.
         names: of the models to read; `None` for all.
         own: classes of the recipe's own, as `load_own_classes` returns them.
     """
-    classes = _loss_classes(runs, own)
-    catalogue = pd.Index(runs.folders[0].read_items()["item"])
-    models = []
-    for model in runs.models:
-        if names is not None and model.name not in names:
-            continue
-        is_unknown = _has_unknown_loss(model, classes)
-        probability = None if is_unknown else find_probability(model.settings, len(catalogue), classes)
-        if probability is not None and model.folders:
-            found = _read_model(model, probability, catalogue, classes)
-            if not runs.settings["evaluation"]["exclude_seen"]:
-                found = replace(found, seen_shares=None)
-            models += [found] if (found.items != PADDING).any() else []
-    return models
+    classes, catalogue = _loss_classes(runs, own), pd.Index(runs.folders[0].read_items(["item"])["item"])
+    for model, probability in models_with_probabilities(runs, names, own):
+        found = _read_model(model, probability, catalogue, classes)
+        if not runs.settings["evaluation"]["exclude_seen"]:
+            found = replace(found, seen_shares=None)
+        if found.items.shape[1]:
+            yield found
+
+
+def read_calibrated_models(
+    runs: LoadedRuns, names: Collection[str] | None = None, own: SettingsClasses | None = None
+) -> list[CalibratedModel]:
+    """Return all models of `iterate_calibrated_models` at once."""
+    return list(iterate_calibrated_models(runs, names, own))
 
 
 def calibration_remarks(
     runs: LoadedRuns,
-    models: Sequence[CalibratedModel],
+    read: Collection[str],
     names: Collection[str] | None = None,
     own: SettingsClasses | None = None,
 ) -> list[str]:
-    """Return a remark on every model without predictions: its loss is unknown, or no item was left to rank."""
-    read, classes = {model.name for model in models}, _loss_classes(runs, own)
+    """Return a remark on every model without predictions: its loss is unknown, or no item was left to rank.
+
+    Args:
+        runs: the results.
+        read: names of the models with predictions.
+        names: of the models that were asked for; `None` for all.
+        own: classes of the recipe's own, as `load_own_classes` returns them.
+    """
+    classes = _loss_classes(runs, own)
     wanted = [model for model in runs.models if names is None or model.name in names]
     left_out = len(runs.models) - len(wanted)
     first = [f"The best {len(wanted)} models are shown, {left_out:,} others left out."] if left_out else []
@@ -175,36 +203,39 @@ def _has_unknown_loss(model: ModelResults, classes: SettingsClasses) -> bool:
 def _read_model(
     model: ModelResults, probability: Probability, catalogue: pd.Index, classes: SettingsClasses
 ) -> CalibratedModel:
-    per_user, top = model.folders[0].read_per_user(), model.folders[0].read_top_items()
-    rows = pd.Index(per_user["user"]).get_indexer(pd.Index(top["user"]))
-    columns = top["position"].to_numpy() - 1
-    shape = (len(per_user), int(columns.max(initial=-1)) + 1)
-    # 32 bits halve the memory, in which all models of a run are held at once.
-    scores, items = np.full(shape, np.nan, np.float32), np.full(shape, PADDING, np.int32)
-    scores[rows, columns] = top["score"]
-    items[rows, columns] = catalogue.get_indexer(pd.Index(top["item"]))
-    targets = catalogue.get_indexer(pd.Index(per_user["target"]))
-    logsumexps = per_user["logsumexp"].to_numpy()
+    folder = model.folders[0]
+    with folder.open_per_user() as users, folder.open_top_items() as top:
+        targets = users.find_targets(catalogue)
+        logsumexps, sigmoid_sums = (users.read_numbers(name) for name in ("logsumexp", "sigmoid_sum"))
+        shape = (users.num_users, top.read_depth())
+        # 32 bits halve the arrays, of which there is one number for every user and item.
+        probabilities, items, is_target = (empty_array(shape, dtype) for dtype in (np.float32, np.int32, np.bool_))
+        sums = ArrayWriter(np.float64)
+        for chunk in top.chunks(users, catalogue):
+            rows = chunk.users
+            probabilities[rows], items[rows] = probability(chunk.scores, logsumexps[rows]), chunk.items
+            is_target[rows] = (chunk.items == targets[rows, None]) & (chunk.items != PADDING)
+            sums.append(probability.catalogue_sums(chunk.scores, logsumexps[rows], sigmoid_sums[rows]))
+            release(probabilities, items, is_target)
+        seen_shares = _seen_shares(probability, users)
     return CalibratedModel(
         name=model.name,
         probability=probability,
-        predictions=Predictions(
-            probability(scores, logsumexps).astype(np.float32), (items == targets[:, None]) & (items != PADDING)
-        ),
+        predictions=Predictions(probabilities, is_target),
         items=items,
-        sums=probability.catalogue_sums(scores, logsumexps, per_user["sigmoid_sum"].to_numpy()),
+        sums=sums.finish(),
         optimal_sigmoid=find_optimal_sigmoid(model.settings, len(catalogue), classes),
         has_more_seeds=len(model.folders) > 1,
-        seen_shares=_seen_shares(probability, per_user),
+        seen_shares=seen_shares,
     )
 
 
-def _seen_shares(probability: Probability, per_user: pd.DataFrame) -> Array | None:
+def _seen_shares(probability: Probability, users: UserColumns) -> Array | None:
     """Return shares of the mass on seen items; `None` for results of earlier versions, which do not have them."""
     names = ("sigmoid_sum", "seen_sigmoid_sum", "seen_softmax_sum")
-    if not {*names} <= {*per_user.columns}:
+    if not {*names} <= {*users.names}:
         return None
-    return probability.seen_shares(*(per_user[name].to_numpy() for name in names))
+    return probability.seen_shares(*(users.read_numbers(name) for name in names))
 
 
 def read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> dict[str, Array] | None:
@@ -212,12 +243,12 @@ def read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> dict[str
 
     They come from the simulator, which is built again from its settings in the results folder.
     """
-    dataset = _restore_simulator(runs.settings.get("dataset", {}))
+    dataset = _restore_simulator(runs)
     if dataset is None:
         return None
     truth = dataset.true_probabilities()
     test = load_split(runs.folders[0], Path()).test
-    truths = {model.name: np.full(model.items.shape, np.nan) for model in models}
+    truths = {model.name: empty_array(model.items.shape, np.float64) for model in models}
     step = max(1, MAX_CHUNK_CELLS // dataset.num_items)
     for start in range(0, len(test), step):
         cases = np.arange(start, min(start + step, len(test)))
@@ -229,7 +260,13 @@ def read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> dict[str
     return truths
 
 
-def _restore_simulator(settings: Json) -> Simulated | None:
+def is_simulated(runs: LoadedRuns) -> bool:
+    """Return whether the true probabilities of the data are known."""
+    return _restore_simulator(runs) is not None
+
+
+def _restore_simulator(runs: LoadedRuns) -> Simulated | None:
+    settings = runs.settings.get("dataset", {})
     if settings.get("class") != Simulated.__name__:
         return None
     dataset: Simulated = restore(settings, DATA_CLASSES)
@@ -238,5 +275,8 @@ def _restore_simulator(settings: Json) -> Simulated | None:
 
 def top_gap(model: CalibratedModel, truths: Mapping[str, Array], num_items: int = NUM_TOP_ITEMS) -> float:
     """Return the mean |p - P| over the first items of each user."""
-    distances = np.abs(model.predictions.probabilities - truths[model.name])[:, :num_items]
-    return float(np.nanmean(distances))
+    truth, total, count = truths[model.name], 0.0, 0
+    for users in slices(len(truth), MAX_CHUNK_CELLS // max(1, truth.shape[1])):
+        distances = np.abs(model.predictions.probabilities[users] - truth[users])[:, :num_items]
+        total, count = total + float(np.nansum(distances)), count + int(np.count_nonzero(~np.isnan(distances)))
+    return total / count

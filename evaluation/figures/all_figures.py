@@ -75,7 +75,7 @@ def make_figures(
     yield from _training_figures(runs, comparison)
     shown = _shown_models([summary.name for summary in calibration], comparison)
     yield from _calibration_figures(runs, [summary for summary in calibration if summary.name in shown])
-    cases = runs.folders[0].read_cases()
+    cases = runs.folders[0].read_cases(["history_length"])
     if len(cases):
         caption = "Items before the target of each test user; interactions of each item, targets left out."
         yield ReportFigure("dataset", "dataset", caption, draw_dataset(cases, item_counts))

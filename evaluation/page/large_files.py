@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from aprec_like.calibration import TruthGap
 from aprec_like.errors import InputError
@@ -23,16 +22,20 @@ from evaluation.analysis.breakdown import BeyondAccuracy, ItemCounts, count_item
 from evaluation.calibration.predictions import (
     CalibratedModel,
     calibration_remarks,
-    read_calibrated_models,
+    is_simulated,
+    iterate_calibrated_models,
+    models_with_probabilities,
     read_truths,
 )
 from evaluation.calibration.summary import CalibrationSummary, summarise
 from evaluation.cli import import_tensorflow
 from evaluation.results.load import LoadedRuns
-from evaluation.results.store import TOP_ITEMS
+from evaluation.results.store import TOP_ITEMS, ModelFolder
 
 PAPER_USER = "963"
 """The user of MovieLens-1M whose probabilities the gSASRec paper shows."""
+NUM_EXAMPLES = 5
+"""Users with predictions whom an error names."""
 MAX_ITEM_COUNTS = 500
 """Number of items whose popularity is stored."""
 NUM_DIGITS = 8
@@ -153,16 +156,33 @@ def _missing_file(runs: LoadedRuns) -> str | None:
 def _measure(
     runs: LoadedRuns, names: Collection[str] | None, user: str | None, own: SettingsClasses | None, *, with_truth: bool
 ) -> LargeFileData:
-    models = read_calibrated_models(runs, names, own)
-    truths = _read_truths(runs, models)
-    case = _find_case(runs, models, user) if models else 0
+    summaries = list(_summarise_models(runs, names, user, own))
     return LargeFileData(
-        calibration=[summarise(model, truths, case, runs.cases["user"].iloc[case]) for model in models],
-        remarks=calibration_remarks(runs, models, names, own),
+        calibration=summaries,
+        remarks=calibration_remarks(runs, [summary.name for summary in summaries], names, own),
         beyond_accuracy=measure_beyond_accuracy(runs),
-        item_counts=count_items(runs.folders[0].read_items()).thinned(MAX_ITEM_COUNTS),
+        item_counts=count_items(runs.folders[0].read_items(["count"])).thinned(MAX_ITEM_COUNTS),
         truth_gaps=_measure_truth(runs, own) if with_truth else None,
     )
+
+
+def _summarise_models(
+    runs: LoadedRuns, names: Collection[str] | None, user: str | None, own: SettingsClasses | None
+) -> Iterator[CalibrationSummary]:
+    """Yield the calibration of the models whose scores are probabilities, one after another."""
+    folders = [model.folders[0] for model, _ in models_with_probabilities(runs, names, own)]
+    shown = _find_user(runs, folders, user)
+    if shown is None:
+        return
+    models: Iterable[CalibratedModel] = iterate_calibrated_models(runs, names, own)
+    truths = None
+    if is_simulated(runs):  # the true probabilities are computed once for all models
+        models = list(models)
+        truths = _read_truths(runs, models)
+    with folders[0].open_per_user() as users:
+        case = users.find_user(shown) or 0
+    for model in models:
+        yield summarise(model, truths, case, shown)
 
 
 def _read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> Mapping[str, Array] | None:
@@ -174,19 +194,25 @@ def _read_truths(runs: LoadedRuns, models: Sequence[CalibratedModel]) -> Mapping
         return None
 
 
-def _find_case(runs: LoadedRuns, models: Sequence[CalibratedModel], user: str | None) -> int:
-    """Return the row of a user; of the paper's user, or the first one with predictions, if it is `None`."""
-    users = pd.Index(runs.cases["user"].astype(str))
-    has_predictions = np.any([~np.isnan(model.predictions.probabilities).all(axis=1) for model in models], axis=0)
-    if user is None:
-        is_paper_dataset = runs.settings["dataset"].get("class") == "MovieLens1M"
-        if not is_paper_dataset or PAPER_USER not in users:
-            return int(np.argmax(has_predictions))
-        user = PAPER_USER
-    if user not in users[has_predictions]:
-        some = ", ".join(users[has_predictions][:5])
-        raise InputError(f"{runs.title}: has no test user {user} with predictions; some are {some}")
-    return int(np.argmax(users == user))
+def _find_user(runs: LoadedRuns, folders: Sequence[ModelFolder], user: str | None) -> str | None:
+    """Return the id of the user whose predictions are shown; `None` if no model has predictions.
+
+    If `user` is `None`, it is the paper's user, or the first one with predictions.
+    """
+    first, is_found = {}, False
+    for folder in folders:
+        with folder.open_per_user() as users, folder.open_top_items() as top:
+            if user is None and runs.settings["dataset"].get("class") == "MovieLens1M":
+                user = PAPER_USER if users.find_user(PAPER_USER) is not None else None
+            if some := top.first_users(NUM_EXAMPLES):
+                first[users.find_user(some[0]) or 0] = some
+            is_found = is_found or (user is not None and top.has_user(user))
+    if not first:
+        return None
+    some = first[min(first)]
+    if user is not None and not is_found:
+        raise InputError(f"{runs.title}: has no test user {user} with predictions; some are {', '.join(some)}")
+    return some[0] if user is None else user
 
 
 def _measure_truth(runs: LoadedRuns, own: SettingsClasses | None) -> dict[str, TruthGap]:

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
 
@@ -123,6 +123,26 @@ def parse_parquet(path: Path, data: bytes) -> pd.DataFrame:
     """Return the table in the content of a Parquet file; `path` is for errors."""
     try:
         return pd.read_parquet(io.BytesIO(data))
+    except (OSError, ValueError, TypeError, MemoryError, pa.ArrowException) as error:
+        raise InputError(f"{path}: is damaged: {first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def open_parquet(path: Path, file: BufferedReader) -> Iterator[pa.parquet.ParquetFile]:
+    """Open a Parquet file to read parts of it; raises `InputError` where it is damaged, also in the block.
+
+    Args:
+        path: of the file, for errors.
+        file: the open file.
+    """
+    try:
+        with pa.parquet.ParquetFile(file) as table:
+            names = table.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise InputError(f"{path}: is damaged: two columns have the same name")
+            yield table
+    except InputError:
+        raise
     except (OSError, ValueError, TypeError, MemoryError, pa.ArrowException) as error:
         raise InputError(f"{path}: is damaged: {first_line(error)}") from error
 

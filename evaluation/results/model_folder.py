@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from evaluation.results.files import (
 )
 from evaluation.results.identity import Identity
 from evaluation.results.schemas import check_json, check_table
+from evaluation.results.top_items import TopItems, open_top_items
 from evaluation.results.user_columns import UserColumns, open_user_columns
 
 WEIGHTS = "checkpoint/best.weights.h5"
@@ -208,12 +210,8 @@ class ModelFolder:
     @contextlib.contextmanager
     def open_per_user(self) -> Iterator[UserColumns]:
         """Open per_user.parquet of a finished model, to read some of its columns."""
-        path = self._existing(PER_USER)
-        with open_regular(path) as file:
-            self._check_digest(PER_USER, digest_open_file(path, file))
-            file.seek(0)
-            with open_user_columns(path, file) as columns:
-                yield columns
+        with self._open_verified(PER_USER) as (path, file), open_user_columns(path, file) as columns:
+            yield columns
 
     @property
     def has_top_items(self) -> bool:
@@ -222,11 +220,14 @@ class ModelFolder:
 
     def read_top_items(self) -> pd.DataFrame:
         """Read top_items.parquet of a finished model."""
-        path, data = self._read(TOP_ITEMS)
-        frame = check_table(path, parse_parquet(path, data))
-        if len(frame) and not 1 <= frame["position"].min() <= frame["position"].max() <= _max_rows(frame["user"]):
-            raise InputError(f"{path}: is damaged: positions must count from 1 for every user")
-        return frame
+        with self.open_top_items() as top:
+            return top.table.read().to_pandas()
+
+    @contextlib.contextmanager
+    def open_top_items(self) -> Iterator[TopItems]:
+        """Open top_items.parquet of a finished model, to read it in parts."""
+        with self._open_verified(TOP_ITEMS) as (path, file), open_top_items(path, file) as top:
+            yield top
 
     def read_history(self) -> pd.DataFrame:
         """Read history.csv of a finished model; no rows for a counting model."""
@@ -246,6 +247,15 @@ class ModelFolder:
         self._check_digest(name, hashlib.sha256(data).hexdigest())
         return path, data
 
+    @contextlib.contextmanager
+    def _open_verified(self, name: str) -> Iterator[tuple[Path, BufferedReader]]:
+        """Open a file of a finished model, after checking its sha256."""
+        path = self._existing(name)
+        with open_regular(path) as file:
+            self._check_digest(name, digest_open_file(path, file))
+            file.seek(0)
+            yield path, file
+
     def _existing(self, name: str) -> Path:
         path = self.path / name
         refuse_link(path.parent)
@@ -261,7 +271,3 @@ class ModelFolder:
 def digest_files(folder: Path, names: Iterable[str]) -> Json:
     """Return the sha256 of the files that exist, by name."""
     return {name: digest_file(folder / name) for name in names if (folder / name).exists()}
-
-
-def _max_rows(users: pd.Series) -> int:
-    return int(users.value_counts().max())

@@ -7,7 +7,7 @@ small checker of JSON values instead of pydantic or msgspec: four kinds of objec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -220,9 +220,9 @@ TABLES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Columns of ids and columns of numbers that a table must have, by file name."""
 
 
-def check_table(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table after checking that it has the columns of its kind; raises `InputError`."""
-    ids, numbers = TABLES[path.name]
+def check_table(path: Path, frame: pd.DataFrame, wanted: Collection[str] | None = None) -> pd.DataFrame:
+    """Return a table after checking that it has the columns of its kind, or those of `wanted`; raises `InputError`."""
+    ids, numbers = ([name for name in names if wanted is None or name in wanted] for names in TABLES[path.name])
     for column in (*ids, *numbers):
         if column not in frame.columns:
             raise InputError(f"{path}: is damaged, or of another version: it has no column {column!r}")

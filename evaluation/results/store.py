@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -19,12 +19,13 @@ from urllib.parse import unquote
 import pandas as pd
 
 from aprec_like.errors import InputError
-from aprec_like.files import read_regular, refuse_link
+from aprec_like.files import open_regular, refuse_link
 from aprec_like.splits import FitOn
 from aprec_like.types import Json
 from evaluation.results.files import (
     digest_file,
-    parse_parquet,
+    digest_open_file,
+    open_parquet,
     read_sealed_json,
     write_bytes,
     write_parquet,
@@ -144,17 +145,17 @@ class RunFolder:
         """Write cases.parquet: one row per test user, with the target and properties of both."""
         write_parquet(self.path / "cases.parquet", frame)
 
-    def read_cases(self) -> pd.DataFrame:
-        """Read cases.parquet."""
-        return self._read_verified("cases.parquet")
+    def read_cases(self, columns: Collection[str] | None = None) -> pd.DataFrame:
+        """Read cases.parquet, or those of its columns that are among `columns`."""
+        return self._read_verified("cases.parquet", columns)
 
     def write_items(self, frame: pd.DataFrame) -> None:
         """Write items.parquet: the catalogue's ids, counts of interactions before the targets, and titles."""
         write_parquet(self.path / "items.parquet", frame)
 
-    def read_items(self) -> pd.DataFrame:
-        """Read items.parquet."""
-        return self._read_verified("items.parquet")
+    def read_items(self, columns: Collection[str] | None = None) -> pd.DataFrame:
+        """Read items.parquet, or those of its columns that are among `columns`."""
+        return self._read_verified("items.parquet", columns)
 
     def write_histories(self, frames: Iterable[pd.DataFrame]) -> None:
         """Write histories.parquet: the known items of every test user, oldest first, as rows of cases and items."""
@@ -174,14 +175,18 @@ class RunFolder:
         """Whether the folder has the histories, which older and published folders lack."""
         return (self.path / "histories.parquet").exists()
 
-    def _read_verified(self, name: str) -> pd.DataFrame:
+    def _read_verified(self, name: str, columns: Collection[str] | None = None) -> pd.DataFrame:
         path = self.path / name
         if not os.path.lexists(path):
             raise InputError(f"{self.path}: has no {name} (published folders may leave it out); a new run writes it")
-        data = read_regular(path)
-        if self.read_dataset().get("files", {}).get(name) != hashlib.sha256(data).hexdigest():
-            raise InputError(f"{path}: was changed after the run; {WRITE_AGAIN}")
-        return check_table(path, parse_parquet(path, data))
+        with open_regular(path) as file:
+            if self.read_dataset().get("files", {}).get(name) != digest_open_file(path, file):
+                raise InputError(f"{path}: was changed after the run; {WRITE_AGAIN}")
+            file.seek(0)
+            with open_parquet(path, file) as table:
+                check_table(path, table.schema_arrow.empty_table().to_pandas())
+                wanted = [each for each in table.schema_arrow.names if columns is None or each in columns]
+                return check_table(path, table.read(wanted).to_pandas(), wanted)
 
     def write_environment(self, description: Json) -> None:
         """Write environment.json: versions and hardware."""

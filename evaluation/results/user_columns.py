@@ -18,10 +18,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from aprec_like.errors import InputError, first_line
+from aprec_like.errors import InputError
 from aprec_like.metrics import metric_named
 from aprec_like.out_of_core import ArrayWriter, release
 from aprec_like.types import Array
+from evaluation.results.files import open_parquet
 
 CASE_COLUMNS = ("user", "target")
 SAMPLED = " (sampled)"
@@ -75,6 +76,32 @@ class UserColumns:
                 each.update(batch[name])
         return hashlib.sha256(" ".join(each.hexdigest() for each in hashes).encode()).hexdigest()
 
+    def users(self) -> Iterator[pd.Index]:
+        """Yield the ids of consecutive users."""
+        for batch in self._batches(["user"]):
+            yield pd.Index(batch.column(0).to_pandas())
+
+    def find_user(self, user: str) -> int | None:
+        """Return the row of a user, whose id is given as text; `None` if there is none."""
+        first = 0
+        for users in self.users():
+            found = np.flatnonzero(users.astype(str) == user)
+            if len(found):
+                return first + int(found[0])
+            first += len(users)
+        return None
+
+    def find_targets(self, catalogue: pd.Index) -> Array:
+        """Return the (users,) rows of the targets in an index of item ids, -1 for others."""
+        writer = ArrayWriter(np.int32)
+        for batch in self._batches(["target"]):
+            writer.append(find_rows(batch.column(0), catalogue))
+        return writer.finish()
+
+    def cases(self) -> Iterator[pd.DataFrame]:
+        """Yield users and targets in parts."""
+        return (batch.to_pandas() for batch in self._batches(list(CASE_COLUMNS)))
+
     def read_cases(self) -> pd.DataFrame:
         """Return users and targets."""
         return self.table.read(list(CASE_COLUMNS)).to_pandas()
@@ -109,6 +136,13 @@ class _ColumnHash:
         return f"{self._kind} {self._lengths.hexdigest()} {self._content.hexdigest()}"
 
 
+def find_rows(ids: pa.Array, catalogue: pd.Index) -> Array:
+    """Return the rows of ids in an index, -1 for others; an id that is repeated is looked up once."""
+    encoded = ids.dictionary_encode()
+    rows = catalogue.get_indexer(pd.Index(encoded.dictionary.to_pandas()))
+    return np.append(rows, -1)[encoded.indices.fill_null(len(rows)).to_numpy()]
+
+
 @contextmanager
 def open_user_columns(path: Path, file: BufferedReader) -> Iterator[UserColumns]:
     """Open a Parquet file with columns of users and targets; raises `InputError` if it is damaged.
@@ -117,18 +151,10 @@ def open_user_columns(path: Path, file: BufferedReader) -> Iterator[UserColumns]
         path: of the file, for errors.
         file: the open file.
     """
-    try:
-        with pa.parquet.ParquetFile(file) as table:
-            names = list(table.schema_arrow.names)
-            if missing := [name for name in CASE_COLUMNS if name not in names]:
-                raise InputError(f"{path}: is damaged, or of another version: it has no column {missing[0]!r}")
-            if len(set(names)) < len(names):
-                raise InputError(f"{path}: is damaged: two columns have the same name")
-            yield UserColumns(path, table)
-    except InputError:
-        raise
-    except (OSError, ValueError, TypeError, MemoryError, pa.ArrowException) as error:
-        raise InputError(f"{path}: is damaged: {first_line(error)}") from error
+    with open_parquet(path, file) as table:
+        if missing := [name for name in CASE_COLUMNS if name not in table.schema_arrow.names]:
+            raise InputError(f"{path}: is damaged, or of another version: it has no column {missing[0]!r}")
+        yield UserColumns(path, table)
 
 
 def check_metric_names(path: Path, metrics: Iterable[str], stored: Iterable[str]) -> None:

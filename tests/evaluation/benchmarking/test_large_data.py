@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from aprec_like.metrics import Recall
-from evaluation.benchmarking import large_data
+from evaluation.benchmarking import large_data, large_results
 from evaluation.results.store import RunFolder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_results_are_written_in_row_groups_and_compared(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(large_data, "CHUNK_USERS", 400)
+    monkeypatch.setattr(large_results, "CHUNK_USERS", 400)
     monkeypatch.setattr(sys, "argv", ["large_data", str(tmp_path / "results"), "--compare", "1000"])
     assert large_data.main() == 0
     printed = capsys.readouterr().out
