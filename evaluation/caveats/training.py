@@ -22,7 +22,7 @@ MAX_GAIN_OF_SIMILAR = 1.25
 MIN_LOSS_FALL = 0.01
 """A loss that fell by this share in the last fifth of the epochs was still falling."""
 
-MORE_TRAINING = {"time_limit": "a longer --time-limit", "max_epochs": "more max_epochs"}
+MORE_TRAINING = {"time_limit": "a longer time limit", "max_epochs": "more max_epochs"}
 """What makes a training longer, by what ended it; more patience after early stopping."""
 
 

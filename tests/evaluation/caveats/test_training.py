@@ -75,7 +75,7 @@ def test_the_remedy_fits_the_model(settings, remedy):
 
 
 @pytest.mark.parametrize(
-    ("stopped_by", "remedy"), [("max_epochs", "more max_epochs"), ("time_limit", "a longer --time-limit")]
+    ("stopped_by", "remedy"), [("max_epochs", "more max_epochs"), ("time_limit", "a longer time limit")]
 )
 def test_the_remedy_names_the_limit_that_ended_training(stopped_by, remedy):
     status = status_beside(0.0417, 0.0436, 0.7, stopped_by=stopped_by)
