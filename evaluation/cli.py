@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar, cast
 
 from aprec_like.errors import InputError, first_line
@@ -55,6 +56,7 @@ def run_command(main: Callable[[], int]) -> int:
 
 def _run(main: Callable[[], int]) -> int:
     try:
+        _check_package()
         return main()
     except InputError as error:
         print(f"error: {printable(error)}", file=sys.stderr)
@@ -68,6 +70,17 @@ def _run(main: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def _check_package() -> None:
+    """Refuse to run beside another package `evaluation`, whose modules would be mixed with those of this one."""
+    folder = Path(__file__).parent
+    found = Path(sys.modules["evaluation"].__file__ or folder / "__init__.py").parent
+    if found.resolve() != folder.resolve():
+        raise InputError(
+            f"{found}: is another package named evaluation, which Python finds before this one; use the command "
+            "aprec-like, or python -P -m, which do not look into the current folder"
+        )
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
 import traceback
 from pathlib import Path
@@ -39,6 +40,7 @@ def _execute(path: Path) -> ModuleType:
     RECIPE_FOLDER.set(path.parent)
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.append(folder)
+    _check_hidden_modules(path, tree)
     sys.modules[module.__name__] = module  # dataclasses that the recipe defines look up their module here
     try:
         # An import could load outdated bytecode of the file.
@@ -67,6 +69,20 @@ def _check_repeated_keys(path: Path, tree: ast.Module) -> None:
                     if key.value in keys:
                         raise InputError(f"{path}:{key.lineno}: the name {key.value!r} is used twice")
                     keys.add(key.value)
+
+
+def _check_hidden_modules(path: Path, tree: ast.Module) -> None:
+    """Refuse the import of a module beside the recipe if Python would take another one of the same name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", 0):
+            continue
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        for name in {each.partition(".")[0] for each in names} - {__name__.partition(".")[0]}:
+            files = (path.parent / f"{name}.py", path.parent / name / "__init__.py")
+            own = next((file.resolve() for file in files if file.is_file()), None)
+            spec = importlib.util.find_spec(name) if own else None
+            if spec is not None and spec.origin is not None and Path(spec.origin).resolve() != own:
+                raise InputError(f"{path}:{node.lineno}: {own} is hidden by another {name!r}, {spec.origin}; rename it")
 
 
 def _location(path: Path, error: Exception) -> str:

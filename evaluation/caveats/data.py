@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from aprec_like.types import Json
 
+MIN_TIED_SHARE = 0.9
+"""From this share of ties on, a time says little about the order of interactions."""
+
 
 def data_sentences(dataset: Json) -> list[str]:
     """Return what a reader must know about the split, from the content of dataset.json."""
     found = [_users_sentence(dataset), _unreachable_sentence(dataset), _unlearned_sentence(dataset)]
+    found.append(_ties_sentence(dataset))
     return [sentence for sentence in (*found, leakage_sentence(dataset.get("leakage"))) if sentence]
 
 
@@ -37,6 +41,17 @@ def _unlearned_sentence(dataset: Json) -> str | None:
     if not num_unlearned:
         return None
     return f"{num_unlearned:,} other targets occur in the validation part, but never in the training part"
+
+
+def _ties_sentence(dataset: Json) -> str | None:
+    """Return that times hardly order the interactions, as after a rounding to days; `None` if they do."""
+    tied_share = dataset.get("tied_share")
+    if tied_share is None or tied_share < MIN_TIED_SHARE:
+        return None
+    return (
+        f"{tied_share:.0%} of consecutive interactions of a user have equal timestamps: the rule for ties, by default "
+        f"the order of the file, decides what is the next item"
+    )
 
 
 def leakage_sentence(leakage: Json | None) -> str | None:

@@ -22,6 +22,9 @@ MAX_GAIN_OF_SIMILAR = 1.25
 MIN_LOSS_FALL = 0.01
 """A loss that fell by this share in the last fifth of the epochs was still falling."""
 
+MORE_TRAINING = {"time_limit": "a longer time limit", "max_epochs": "more max_epochs"}
+"""What makes a training longer, by what ended it; more patience after early stopping."""
+
 
 def training_caveats(settings: Json, statuses: Sequence[Json]) -> tuple[Caveat, ...]:
     """Return what a reader must know about the trainings of a model.
@@ -78,19 +81,20 @@ def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Ite
     )
     is_falling = status.get("loss_change", 0.0) <= -MIN_LOSS_FALL
     if is_validated and is_falling:
-        remedy = _remedy(settings)
+        remedy = _remedy(settings, status)
         yield Caveat("never started", f"{facts}, and its loss was still falling when training ended: {remedy}")
     elif is_validated and is_similar and _lacks_prior(settings):
-        yield Caveat("never started", f"{facts}, as while a binary loss lowers all scores: {_remedy(settings)}")
+        yield Caveat("never started", f"{facts}, as while a binary loss lowers all scores: {_remedy(settings, status)}")
     else:
         yield Caveat("no better than Popularity", facts)
 
 
-def _remedy(settings: Json) -> str:
-    """Return what lets a training start: a prior where the loss is binary, else more time."""
+def _remedy(settings: Json, status: Json) -> str:
+    """Return what lets a training start: a prior where the loss is binary, else more of what ended it."""
+    longer = MORE_TRAINING.get(status.get("stopped_by", ""), "more patience")
     if _lacks_prior(settings):
-        return "prior_start=True, or more patience, lets it start"
-    return "more patience or a larger learning rate lets it start"
+        return f"prior_start=True, or {longer}, lets it start"
+    return f"{longer} or a larger learning rate lets it start"
 
 
 def _lacks_prior(settings: Json) -> bool:

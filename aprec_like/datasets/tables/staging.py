@@ -117,4 +117,16 @@ def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
     for name in columns.names:
         if names.count(name) != 1:
             problem = "has no column" if name not in names else "has more than one column"
-            raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names)}")
+            raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names)}{_hint(path, names)}")
+
+
+def _hint(path: Path, names: list[str]) -> str:
+    """Return how to read a text whose header is one column or has numbers; empty for other files."""
+    if path.suffix == ".parquet":
+        return ""
+    separator = next((each for each in ("::", ";", "\t", "|", ",") if each in names[0]), None)
+    if len(names) == 1 and separator:
+        return f"; CSVFile(..., separator={separator!r}) reads such a file"
+    if any(name.replace(".", "", 1).isdecimal() for name in names):
+        return "; CSVFile(..., header=('user', 'item', ...)) reads a file without a header"
+    return ""

@@ -32,6 +32,14 @@ def load(tmp_path: Path, source: str) -> Recipe:
     return load_recipe(path)
 
 
+def test_a_module_beside_the_recipe_that_another_one_hides_is_refused(tmp_path):
+    (tmp_path / "evaluation.py").write_text("my_metric = 1")
+    (tmp_path / "own_part_of_this_test.py").write_text("number = 1")
+    load(tmp_path, "import own_part_of_this_test\n" + GOOD)
+    with pytest.raises(InputError, match=r"r\.py:1: .*evaluation\.py is hidden by another 'evaluation', .*; rename it"):
+        load(tmp_path, "from evaluation import my_metric\n" + GOOD)
+
+
 def test_a_recipe_file_gives_its_recipe(tmp_path):
     recipe = load(tmp_path, GOOD)
     assert list(recipe.models) == ["Popularity", "gSASRec"]

@@ -54,6 +54,12 @@ def test_targets_that_only_the_validation_part_has_are_counted_unless_all_models
     assert told not in data_sentences(description(LeaveOneOut(1), fit_on=fit_on))
 
 
+@pytest.mark.parametrize(("share", "is_told"), [(1.0, True), (0.95, True), (0.53, False), (None, False)])
+def test_times_that_order_nothing_are_told(share, is_told):
+    told = [each for each in data_sentences({"users": 3, "tied_share": share}) if "have equal timestamps" in each]
+    assert len(told) == is_told and (not is_told or told[0].startswith(f"{share:.0%} of consecutive"))
+
+
 def test_users_without_a_target_are_counted():
     """By hand: three of ten times are at or after 7, of users 1 and 3; user 2 has none."""
     sentences = data_sentences(description(TemporalSplit(0.3, 0.3)))

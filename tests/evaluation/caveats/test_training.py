@@ -74,6 +74,15 @@ def test_the_remedy_fits_the_model(settings, remedy):
     assert remedy in caveat.sentence
 
 
+@pytest.mark.parametrize(
+    ("stopped_by", "remedy"), [("max_epochs", "more max_epochs"), ("time_limit", "a longer time limit")]
+)
+def test_the_remedy_names_the_limit_that_ended_training(stopped_by, remedy):
+    status = status_beside(0.0417, 0.0436, 0.7, stopped_by=stopped_by)
+    for settings, words in ((SOFTMAX, f"{remedy} or a larger"), (FROM_ZERO, f"prior_start=True, or {remedy}, lets")):
+        assert words in training_caveats(settings, [status])[0].sentence
+
+
 def test_several_trainings_are_counted():
     (caveat,) = training_caveats(FROM_ZERO, [status_beside(0.0697, 0.0646, 0.9), CONVERGED, CONVERGED])
     assert caveat.sentence.endswith("(in 1 of 3 trainings)")
