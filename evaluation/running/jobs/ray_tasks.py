@@ -11,6 +11,7 @@ from typing import Any
 import aprec_like
 from aprec_like.errors import InputError
 from aprec_like.files import storage_errors
+from evaluation.cli import import_extra
 from evaluation.running.jobs.job import Job, JobObserver, JobResult
 from evaluation.running.jobs.remote_task import forwarded_variables, run_task
 from evaluation.running.signals import raise_when_terminated
@@ -109,11 +110,7 @@ class RayTasks:
 
 def connect(address: str) -> Any:
     """Connect to a Ray cluster; returns the module `ray`. Raises `InputError` if there is none, or Ray is missing."""
-    try:
-        import ray
-    except ImportError:
-        raise InputError('--ray needs Ray: pip install "aprec_like[cluster]"') from None
-    _check_reachable(address)
+    ray = import_ray(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -122,6 +119,13 @@ def connect(address: str) -> Any:
             f"no Ray cluster at {address!r} ({reason}); `ray start --head` starts one on this machine"
         ) from None
     raise_when_terminated()  # Ray has its own handler of SIGTERM
+    return ray
+
+
+def import_ray(address: str) -> Any:
+    """Return the module `ray`; raises `InputError` if it is missing, or nothing listens at the address of a cluster."""
+    ray = import_extra("ray", "cluster")
+    _check_reachable(address)
     return ray
 
 

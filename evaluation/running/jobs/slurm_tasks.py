@@ -69,10 +69,8 @@ class SlurmTasks:
     def __init__(
         self, folder: Path, observer: JobObserver, options: Mapping[str, int | str], cluster: str = "slurm"
     ) -> None:
-        self.submitit, self.folder = import_extra("submitit", "slurm"), folder / ".slurm"
+        self.submitit, self.folder = import_submitit(cluster), folder / ".slurm"
         self.observer, self.options, self.cluster = observer, DEFAULTS | dict(options), cluster
-        if cluster == "slurm" and shutil.which("sbatch") is None:
-            raise InputError("--slurm needs the command sbatch; run it on a login node of a Slurm cluster")
         self._tasks: dict[Any, Job] = {}
         self._started: set[Any] = set()
 
@@ -145,6 +143,14 @@ class SlurmTasks:
             task.cancel(check=False)
         while self._tasks:
             self._wait_for_result()
+
+
+def import_submitit(cluster: str = "slurm") -> Any:
+    """Return the module `submitit`; raises `InputError` if it or Slurm's command sbatch is missing."""
+    submitit = import_extra("submitit", "slurm")
+    if cluster == "slurm" and shutil.which("sbatch") is None:
+        raise InputError("--slurm needs the command sbatch; run it on a login node of a Slurm cluster")
+    return submitit
 
 
 def parse_slurm_options(values: Sequence[str]) -> dict[str, int | str]:

@@ -85,5 +85,5 @@ def test_without_submitit_or_slurm_one_line_says_what_is_missing(tmp_path, monke
     with pytest.raises(InputError, match="needs the command sbatch"):
         SlurmTasks(tmp_path, Recorder(), {})
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(InputError, match=r"pip install 'aprec_like\[slurm\]'"):
+    with pytest.raises(InputError, match=r'pip install "aprec_like\[slurm\]"'):
         SlurmTasks(tmp_path, Recorder(), {})
