@@ -24,6 +24,8 @@ KILLED = -9
 SHARED_OPTIONS = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
 """Options that submitit has under one name for all kinds of clusters; others are options of sbatch."""
 DEFAULTS: dict[str, int | str] = {"timeout_min": 1440, "cpus_per_task": 4, "name": "aprec_like"}
+MAX_TIMEOUTS = 1_000
+"""How often a task is queued again whose time is over; by default submitit gives up after three times."""
 JOB_IDS = "submitted.txt"
 JOB_ID = re.compile(r"^\d+(?:_\d+)?$", re.MULTILINE)
 
@@ -91,7 +93,7 @@ class SlurmTasks:
                 remove_folder(self.folder)  # the logs of failed tasks are kept
 
     def _submit(self, jobs: Sequence[Job]) -> None:
-        executor = self.submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
+        executor = self.submitit.AutoExecutor(self.folder, self.cluster, slurm_max_num_timeout=MAX_TIMEOUTS)
         memory = {"mem_gb": math.ceil(max(job.memory for job in jobs) / 2**30)} | dict(self.options)
         options = {name if name in SHARED_OPTIONS else f"slurm_{name}": value for name, value in memory.items()}
         variables = forwarded_variables()
