@@ -13,6 +13,7 @@ from aprec_like.errors import InputError
 from aprec_like.files import storage_errors
 from evaluation.cli import import_extra
 from evaluation.running.jobs.job import Job, JobObserver, JobResult
+from evaluation.running.jobs.local_slots import chosen_threads
 from evaluation.running.jobs.remote_task import forwarded_variables, run_task
 from evaluation.running.signals import raise_when_terminated
 
@@ -25,7 +26,9 @@ KILLED = -9
 
 
 class RayTasks:
-    """Executor of jobs as Ray tasks: one CPU and, if the cluster has any, one GPU each, and the predicted memory.
+    """Executor of jobs as Ray tasks, each with the predicted memory, and one GPU and one CPU.
+
+    Where the cluster has no GPU, a task has as many CPUs as TF_NUM_INTRAOP_THREADS says, or one without it.
 
     Args:
         address: of the cluster, or `auto` for the one that RAY_ADDRESS or this machine names.
@@ -61,17 +64,27 @@ class RayTasks:
     def num_slots(self) -> int:
         """Return the number of tasks that the cluster, as it is now, can run at once."""
         resources = self.ray.cluster_resources()
-        return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
+        return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0) // self.cpus_per_task()))
+
+    def cpus_per_task(self) -> int:
+        """Return the number of CPUs of a task, at most those of the largest node."""
+        if self.ray.cluster_resources().get("GPU"):
+            return 1
+        return max(1, min(chosen_threads() or 1, int(self._largest("CPU"))))
+
+    def _largest(self, resource: str) -> float:
+        """Return how much of a resource the node with most of it has."""
+        return max((node["Resources"].get(resource, 0) for node in self.ray.nodes() if node["Alive"]), default=0)
 
     def _start(self, job: Job) -> None:
-        largest = max((node["Resources"].get("memory", 0) for node in self.ray.nodes() if node["Alive"]), default=0)
+        largest = self._largest("memory")
         if job.memory > largest:
             raise InputError(
                 f"{job.title} needs about {job.memory / 2**30:.1f} GiB of memory, and the largest Ray node offers "
                 f"{largest / 2**30:.1f} GiB"
             )
         task = self.ray.remote(run_task).options(
-            num_cpus=1,
+            num_cpus=self.cpus_per_task(),
             num_gpus=1 if self.ray.cluster_resources().get("GPU") else 0,
             memory=job.memory,
             max_retries=MAX_RETRIES,
