@@ -119,8 +119,8 @@ def test_measuring_without_a_dry_run_or_without_the_data_is_refused(call, tmp_pa
 
 
 def test_a_model_without_room_on_a_gpu_is_marked_and_the_plan_has_the_setting_to_change():
-    """20 million items of 64 dimensions: two tables with two moments and gradients are 38 GiB."""
-    sizes, training = Sizes(users=1_000, items=20_000_000, interactions=10**6), Training(batch_size=16)
+    """19 million items of 64 dimensions: two tables with two moments and gradients are 36 GiB."""
+    sizes, training = Sizes(users=1_000, items=19_000_000, interactions=10**6), Training(batch_size=16)
     model = Trained(SASRec(max_length=50, embedding_dim=64), GBCE(4), training)
     epoch = {
         "steps_per_epoch": 60,
