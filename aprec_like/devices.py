@@ -83,15 +83,18 @@ def _read_cluster() -> tuple[list[str], int]:
     text = os.environ.get("TF_CONFIG")
     if not text:
         return ["localhost"], 0
-    form = 'TF_CONFIG must be {"cluster": {"worker": [ADDRESSES]}, "task": {"type": "worker", "index": N}}'
+    form = (
+        'TF_CONFIG must be {"cluster": {"worker": [ADDRESSES]}, "task": {"type": "worker", "index": N}}, with N from 0 '
+        "to one less than the number of addresses, and without other kinds of tasks"
+    )
     try:
         config = json.loads(text)
         cluster, task = config.get("cluster", {}), config.get("task", {})
         workers, index = cluster.get("worker") or ["localhost"], int(task.get("index", 0))
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{form}. Received: {error}") from None
+        raise InputError(f"{form}. Received: {text} ({error})") from None
     if set(cluster) - {"worker"} or task.get("type", "worker") != "worker" or not 0 <= index < len(workers):
-        raise InputError(f"{form}, without other kinds of tasks. Received: {text}")
+        raise InputError(f"{form}. Received: {text}")
     return workers, index
 
 
@@ -110,6 +113,7 @@ def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:
     """
     if num_configured_hosts() > 1:
         return tf.distribute.MultiWorkerMirroredStrategy()
+    check_num_devices(num_devices)
     num_gpus = len(tf.config.list_physical_devices("GPU"))
     wanted = max(1, num_gpus) if num_devices is None else num_devices
     if wanted == 1:
@@ -117,10 +121,25 @@ def make_strategy(num_devices: int | None) -> tf.distribute.Strategy:
     if num_gpus == 0:
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * wanted)
-    elif wanted > num_gpus:
-        raise InputError(f"--devices {wanted}: TensorFlow finds {num_gpus} GPUs")
     kind = "GPU" if num_gpus else "CPU"
     return tf.distribute.MirroredStrategy([f"{kind}:{number}" for number in range(wanted)])
+
+
+def check_num_devices(num_devices: int | None) -> str | None:
+    """Check that this host has so many GPUs; returns what to tell the user where CPU devices take their place.
+
+    Raises:
+        InputError: if there are fewer GPUs.
+    """
+    num_gpus = len(tf.config.list_physical_devices("GPU"))
+    if num_devices is None or num_devices == 1 or num_devices <= num_gpus:
+        return None
+    if num_gpus:
+        found = "one GPU" if num_gpus == 1 else f"{num_gpus} GPUs"
+        raise InputError(f"--devices {num_devices}: TensorFlow finds {found}; --devices all uses what there is")
+    return (
+        f"no GPU: --devices {num_devices} trains on as many logical devices of the CPU, slower than on one; for tests"
+    )
 
 
 def uses_tensor_float_32() -> bool:

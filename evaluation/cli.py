@@ -89,7 +89,7 @@ def import_extra(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise InputError(f"this needs {package}: pip install 'aprec_like[{extra}]' ({first_line(error)})") from error
+        raise InputError(f'this needs {package}: pip install "aprec_like[{extra}]" ({first_line(error)})') from error
 
 
 def track(steps: Iterable[T], title: str, num_steps: int) -> Iterator[T]:

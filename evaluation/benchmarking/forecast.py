@@ -36,13 +36,11 @@ class Device:
         launch_seconds: to start a kernel.
         bytes_per_second: of its memory.
         flops_per_second: of float32 products.
-        memory: bytes of its memory.
     """
 
     launch_seconds: float
     bytes_per_second: float
     flops_per_second: float
-    memory: int = 0
 
     def seconds(self, step: CompiledStep) -> float:
         """Return the forecast: every kernel takes its launch, and the longer of its memory traffic and arithmetic."""
@@ -54,9 +52,9 @@ class Device:
 
 
 DEVICES = {
-    "A100": Device(5e-6, 1.555e12, 19.5e12, memory=40 << 30),
-    "RTX 4090": Device(5e-6, 1.008e12, 82.6e12, memory=24 << 30),
-    "T4": Device(8e-6, 0.320e12, 8.1e12, memory=16 << 30),
+    "A100": Device(5e-6, 1.555e12, 19.5e12),
+    "RTX 4090": Device(5e-6, 1.008e12, 82.6e12),
+    "T4": Device(8e-6, 0.320e12, 8.1e12),
 }
 
 

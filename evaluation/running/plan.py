@@ -10,7 +10,7 @@ import numpy as np
 
 from aprec_like.batches import num_steps_per_epoch
 from aprec_like.datasets import Sizes
-from aprec_like.devices import gpu_memory, has_gpu
+from aprec_like.devices import gpu_memory, has_gpu, pretend_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
 from aprec_like.losses import BinaryLoss, SampledLoss
@@ -26,6 +26,8 @@ from evaluation.running.data_description import describe_data
 
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
+GPU_MEMORY = {"A100": 40 << 30, "RTX 4090": 24 << 30, "T4": 16 << 30}
+"""Bytes of memory of the GPUs that plans name, from their makers' data sheets."""
 BYTES_PER_FLOAT = 4
 COPIES_OF_WEIGHTS = 4
 """In memory: weights, gradients and the two moments of Adam; the best epoch's weights are on disk."""
@@ -40,7 +42,10 @@ BYTES_PER_USER_VALUE, BYTES_PER_TOP_ITEM = 8, 24
 
 
 def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
-    """Return the plan as text; reads the data if it is on disk, and never downloads it."""
+    """Return the plan as text; reads the data if it is on disk, and never downloads it.
+
+    It ends with what to change where a model does not fit into this machine or a named GPU.
+    """
     name, train, sentences = type(recipe.dataset).__name__, None, []
     if recipe.dataset.is_on_disk(data_dir):
         interactions = recipe.load(data_dir)
@@ -66,7 +71,10 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         if name in recipe.spaces:
             details.append(f"search space: {describe_space(recipe.spaces[name])}")
         lines.append(f"{name}: " + "; ".join(details))
-    return "\n".join([*lines, *memory_shortages(recipe, names, sizes)])
+    lines += memory_shortages(recipe, names, sizes)
+    for name in names:
+        lines += gpu_shortages(name, recipe.models[name], sizes).values()
+    return "\n".join(lines)
 
 
 def _describe_split(split: Split) -> str:
@@ -135,13 +143,25 @@ def memory_shortages(recipe: Recipe, names: Sequence[str], sizes: Sizes) -> list
     return [sentence for sentence in found if sentence]
 
 
+def gpu_shortages(name: str, model: Trained | CountingModel, sizes: Sizes) -> dict[str, str]:
+    """Return a sentence, by the name of the GPU, for every named GPU that a model does not fit into."""
+    with pretend_gpu():  # whose losses go in larger chunks
+        found = {
+            gpu: memory_shortage(name, model, sizes, f"a GPU such as {gpu}", memory)
+            for gpu, memory in GPU_MEMORY.items()
+        }
+    return {gpu: sentence for gpu, sentence in found.items() if sentence}
+
+
 def memory_shortage(name: str, model: Trained | CountingModel, sizes: Sizes, device: str, memory: float) -> str | None:
     """Return how much memory a model needs, how much a device has, and what to change; `None` if the model fits."""
     available = memory - TENSORFLOW_BYTES
     if not isinstance(model, Trained) or (needed := predict_memory(model, sizes)) <= available:
         return None
     fitting = batch_size_within(model, sizes, available)
-    hint = f"batch_size={fitting} would fit" if fitting else f"to save memory: {memory_savers(model)}"
+    smallest = replace(model, training=replace(model.training, batch_size=1))
+    remedy = f"no batch_size fits; to save memory: {memory_savers(smallest)}"
+    hint = f"batch_size={fitting} would fit" if fitting else remedy
     return (
         f"{name} needs about {needed / 2**30:.1f} GiB of memory beside TensorFlow, and {device} has "
         f"{available / 2**30:.1f} GiB beside it; {hint}"
@@ -168,7 +188,7 @@ def memory_savers(model: Trained | CountingModel) -> str:
         return "a dataset with fewer items"
     loss, is_sampled = model.loss, isinstance(model.loss, SampledLoss)
     settings = {
-        "a smaller batch_size": True,
+        "a smaller batch_size": model.training.batch_size > 1,
         'Negatives(shared_by="batch")': is_sampled and model.negatives.shared_by == "position",
         "fewer num_negatives": isinstance(loss, SampledLoss) and loss.num_negatives > 1,
         "a sampled loss instead of a full one": not is_sampled,

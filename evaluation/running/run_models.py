@@ -27,8 +27,8 @@ from evaluation.running.jobs.board import Board
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
 from evaluation.running.jobs.one_by_one import OneByOne
-from evaluation.running.jobs.ray_tasks import RayTasks
-from evaluation.running.jobs.slurm_tasks import SlurmTasks, parse_slurm_options
+from evaluation.running.jobs.ray_tasks import RayTasks, import_ray
+from evaluation.running.jobs.slurm_tasks import SlurmTasks, import_submitit, parse_slurm_options
 from evaluation.running.lock import RunLock
 from evaluation.running.plan import memory_savers, predict_peak_memory
 from evaluation.running.worker import WorkerOptions
@@ -56,6 +56,14 @@ class ClusterOptions:
     def is_used(self) -> bool:
         """Whether jobs run on a cluster."""
         return self.ray is not None or self.slurm is not None
+
+    def check(self) -> None:
+        """Check, before data is read, that what the cluster needs is installed and there; raises `InputError`."""
+        if self.ray is not None:
+            import_ray(self.ray)
+        if self.slurm is not None:
+            import_submitit()
+            parse_slurm_options(self.slurm)
 
     def make_executor(self, folder: Path, observer: JobObserver) -> Executor:
         """Return the executor of jobs whose results are in a folder."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aprec_like.datasets import Sizes
 from aprec_like.datasets.download import default_data_dir
-from aprec_like.devices import device_line, host_number, num_configured_hosts
+from aprec_like.devices import check_num_devices, device_line, host_number, num_configured_hosts
 from aprec_like.errors import InputError
 from aprec_like.models import CountingModel
 from aprec_like.recipe import Recipe, load_recipe
@@ -98,8 +98,11 @@ def run_recipe(options: RunOptions) -> int:
         if host_number() > 0:
             return take_part(_worker(options, "", 0))
     run, jobs = options.run_folder, list_jobs(recipe, names, options.seeds or recipe.seeds)
+    cluster = ClusterOptions(options.ray, options.slurm)
+    cluster.check()
+    device_remark = check_num_devices(options.devices)
     data = load_data(recipe, options.data_dir)
-    print(device_line(), file=sys.stderr)
+    print(device_remark or device_line(), file=sys.stderr)
     with RunLock(run.lock_path) as lock:
         pending = prepare(
             run,
@@ -120,7 +123,6 @@ def run_recipe(options: RunOptions) -> int:
             if not pending and num_configured_hosts() > 1:
                 dismiss_others(_worker(options, "", 0))
             workers = _workers(options, pending)
-            cluster = ClusterOptions(options.ray, options.slurm)
             code = run_models(run, recipe, workers, sizes, lock, wanted=options.jobs, cluster=cluster)
         except (KeyboardInterrupt, Interrupted) as request:
             raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
@@ -165,6 +167,8 @@ def _check_for_hosts(options: RunOptions) -> None:
         raise InputError(
             "TF_CONFIG names several hosts, which train one model at a time: without --jobs, --ray and --slurm"
         )
+    if options.devices not in (1, None):
+        raise InputError("TF_CONFIG names several hosts, each of which trains with all its GPUs: without --devices")
     if not math.isinf(options.time_limit):
         raise InputError("TF_CONFIG names several hosts, which would reach --time-limit at different steps")
 

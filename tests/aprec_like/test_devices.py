@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from aprec_like import devices
+from aprec_like.errors import InputError
 from evaluation import parity
 from evaluation.cli import import_tensorflow
 
@@ -85,3 +86,17 @@ def test_the_environment_names_the_flags_of_xla(monkeypatch):
     with devices.pretend_gpu():
         found = devices.describe_devices()["xla"]
     assert found == {"compiles_steps": True, "flags": "--xla_cpu_enable_fast_math=false"}
+
+
+@pytest.mark.parametrize(("num_gpus", "wanted"), [(0, 1), (0, None), (2, 1), (2, 2), (2, None)])
+def test_devices_that_are_there_need_no_word(monkeypatch, num_gpus, wanted):
+    monkeypatch.setattr(devices.tf.config, "list_physical_devices", lambda kind: [kind] * num_gpus)
+    assert devices.check_num_devices(wanted) is None
+
+
+def test_more_gpus_than_there_are_are_refused_and_without_any_the_cpu_takes_their_place(monkeypatch):
+    monkeypatch.setattr(devices.tf.config, "list_physical_devices", lambda kind: [kind] * 2)
+    with pytest.raises(InputError, match="--devices 3: TensorFlow finds 2 GPUs; --devices all"):
+        devices.check_num_devices(3)
+    monkeypatch.setattr(devices.tf.config, "list_physical_devices", lambda kind: [])
+    assert "--devices 3 trains on as many logical devices of the CPU" in devices.check_num_devices(3)

@@ -1,6 +1,7 @@
 """The run command from recipe to table, on the circle of items; models run in worker processes."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -279,3 +280,11 @@ def test_filters_and_a_temporal_split_are_in_dataset_json(workspace):
     assert per_user["user"].str.startswith("u").all() and set(per_user["target"]) <= set("abcdefghij")
     top = pd.read_parquet(workspace.results / "SASRec/seed_1/top_items.parquet")
     assert set(top["item"]) <= set("abcdefghij")
+
+
+@pytest.mark.parametrize(("option", "module", "extra"), [("--ray", "ray", "cluster"), ("--slurm", "submitit", "slurm")])
+def test_a_cluster_that_cant_be_used_is_one_line_before_data_is_read(workspace, monkeypatch, option, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert workspace.run(option) == 2
+    assert workspace.err.count("\n") == 1 and f'pip install "aprec_like[{extra}]"' in workspace.err
+    assert not (workspace.folder / "results").exists()

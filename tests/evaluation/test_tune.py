@@ -105,7 +105,7 @@ def test_without_optuna_the_extra_is_named(path):
     )
     command = [sys.executable, "-c", code, str(path), "--trials", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "pip install 'aprec_like[tune]'" in done.stderr
+    assert done.returncode == 2 and 'pip install "aprec_like[tune]"' in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

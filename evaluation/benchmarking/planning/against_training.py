@@ -16,7 +16,7 @@ from evaluation.running.plan import predict_peak_memory
 from evaluation.table import Table, as_text
 
 CAPTION = (
-    "Peak memory of the process, and seconds and processor seconds of an epoch (the latter predicted for its steps). "
+    "Peak memory of the process, and seconds and processor seconds of an epoch with its validation and save. "
     "Settings: the prediction of --dry-run. Steps: that of --dry-run --measure. Training: two epochs and the ranking "
     "of 2,048 users, as a run does them; time is that of the second epoch. Where other work changes the speed of the "
     "machine, only processor seconds can be compared."

@@ -17,7 +17,7 @@ from aprec_like.models import Network
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import Recipe, Trained, load_recipe
 from aprec_like.recipe.fitting import validated_training
-from aprec_like.splits import HeldOut, Split
+from aprec_like.splits import HeldOut
 from aprec_like.training import make_step
 from aprec_like.training.epoch_loop import MAX_STEPS_PER_CALL, SECONDS_PER_CALL, save_seconds
 from aprec_like.training.objective import make_objective
@@ -38,6 +38,8 @@ SECONDS_OF_STEPS, MIN_STEPS = 10.0, 3
 """Steps are timed for this long, and at least so many."""
 NUM_RANKED = 512
 """Test users whose ranking is timed."""
+NO_SECONDS = (0.0, 0.0)
+"""Seconds and processor seconds of what is not done."""
 NUM_EPOCHS, NUM_RANKED_AFTER_TRAINING = 2, 2_048
 """Size of the training that a plan is compared with; its first epoch includes the tracing of the step."""
 
@@ -55,19 +57,22 @@ def measure_epoch(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) 
     objective = make_objective(model.loss, model.negatives, data)
     step = make_step(network, objective, optimizer, 1, batches.element_spec, model.is_step_compiled(data))
     step_seconds, step_cpu_seconds = time_steps(make_steps(step, batches))
-    validation = _time_validation(network, split, recipe) if training.early_stopping else 0.0
-    with tempfile.TemporaryDirectory() as folder:
-        saving = save_seconds(network.variables, optimizer.variables, Path(folder))
     num_steps = model.num_steps_per_epoch(data)
+    validation = _time_ranking(network, split.validation, recipe, depth=0) if training.early_stopping else NO_SECONDS
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.process_time()
+        saving = save_seconds(network.variables, optimizer.variables, Path(folder))
+        saving_cpu = time.process_time() - started
     ranked = sample_users(split, NUM_RANKED)
+    ranking = _time_ranking(network, ranked, recipe, recipe.evaluation.depth)
     return {
         "steps_per_epoch": num_steps,
         "step_seconds": step_seconds,
-        "epoch_cpu_seconds": num_steps * step_cpu_seconds,
-        "validation_seconds": validation,
+        "validation_seconds": validation[0],
         "save_seconds": saving,
-        "epoch_seconds": num_steps * step_seconds + validation + saving,
-        "ranking_seconds": _time_ranking(network, ranked, recipe, recipe.evaluation.depth) * len(split.test),
+        "epoch_seconds": num_steps * step_seconds + validation[0] + saving,
+        "epoch_cpu_seconds": num_steps * step_cpu_seconds + validation[1] + saving_cpu,
+        "ranking_seconds": ranking[0] * len(split.test) / len(ranked),
         "peak_memory_gib": peak_memory_gib(),
     }
 
@@ -89,18 +94,14 @@ def time_steps(steps: Steps) -> tuple[float, float]:
     return seconds / num_steps, (time.process_time() - processor_started) / num_steps
 
 
-def _time_validation(network: Network, split: Split, recipe: Recipe) -> float:
-    return _time_ranking(network, split.validation, recipe, depth=0) * len(split.validation)
-
-
-def _time_ranking(network: Network, cases: HeldOut, recipe: Recipe, depth: int) -> float:
-    """Return the seconds to rank one of these users, after one ranking as warm-up."""
-    scorer, seconds = NetworkScorer(network), 0.0
+def _time_ranking(network: Network, cases: HeldOut, recipe: Recipe, depth: int) -> tuple[float, float]:
+    """Return the seconds and processor seconds to rank these users, after one ranking as warm-up."""
+    scorer, found = NetworkScorer(network), NO_SECONDS
     for _ in range(2):
-        started = time.monotonic()
+        started, processor_started = time.monotonic(), time.process_time()
         rank(scorer, cases, exclude_seen=recipe.evaluation.exclude_seen, depth=depth)
-        seconds = time.monotonic() - started
-    return seconds / len(cases)
+        found = time.monotonic() - started, time.process_time() - processor_started
+    return found
 
 
 def forecast_step(recipe_path: Path, name: str, data_dir: Path, is_smoke: bool) -> Json:

@@ -15,7 +15,7 @@ from aprec_like.types import Json
 from evaluation.benchmarking.forecast import DEVICES
 from evaluation.benchmarking.measurements import run_measurement
 from evaluation.cli import DONE, FAILED
-from evaluation.running.plan import describe_plan, memory_shortage
+from evaluation.running.plan import describe_plan, gpu_shortages
 from evaluation.table import Table, as_text
 
 TITLES = {
@@ -87,7 +87,7 @@ def print_measured_plan(source: PlanSource, names: Sequence[str]) -> int:
 
 
 def plan_table(models: Mapping[str, Trained], sizes: Sizes, found: Mapping[str, Json]) -> Table:
-    """Return a table with a row per model; below it, what to change where a model does not fit into a GPU.
+    """Return a table with a row per model. What to change where a model does not fit is said by `describe_plan`.
 
     Args:
         models: the models by name.
@@ -95,7 +95,7 @@ def plan_table(models: Mapping[str, Trained], sizes: Sizes, found: Mapping[str, 
         found: by model, the values of `measure_epoch` as "epoch" (`None` if it failed), and "milliseconds" of a step by
             name of a GPU.
     """
-    rows, shortages = [], []
+    rows = []
     for name, model in models.items():
         epoch, milliseconds = found[name]["epoch"] or {}, found[name]["milliseconds"]
         parameters = model.model.num_parameters(sizes.items, sizes.users) + model.prior_start
@@ -108,15 +108,14 @@ def plan_table(models: Mapping[str, Trained], sizes: Sizes, found: Mapping[str, 
             _cell(epoch, "epoch_seconds", "{:.2f}", 60),
             _cell(epoch, "ranking_seconds", "{:.2f}", 60),
         ]
-        for gpu, device in DEVICES.items():
-            shortage = memory_shortage(name, model, sizes, f"a GPU such as {gpu}", device.memory)
-            shortages += [shortage] if shortage else []
+        shortages = gpu_shortages(name, model, sizes)
+        for gpu in DEVICES:
             seconds = epoch.get("steps_per_epoch", 0) * milliseconds.get(gpu, 0) / 1e3
-            row.append("no room" if shortage else f"{seconds / 60:.3f}" if seconds else "")
+            row.append("no room" if gpu in shortages else f"{seconds / 60:.3f}" if seconds else "")
         rows.append(row)
     header = ["Model", "Parameters", "Steps", "Memory, GiB", "Step, s", "Epoch, min", "Ranking, min", *DEVICES]
     spans = (("", 2), ("this machine", 4), ("epoch, min (forecast)", len(DEVICES)))
-    return Table("plan", header, [rows], CAPTION, remarks=shortages, spans=spans)
+    return Table("plan", header, [rows], CAPTION, spans=spans)
 
 
 def _cell(values: Json, name: str, form: str, unit: float = 1) -> str:

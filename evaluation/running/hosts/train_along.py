@@ -25,6 +25,8 @@ def train_along(options: WorkerOptions, order: Order, is_stopping: Callable[[], 
     The recipe and the data of this host must be those that the results folder is of; raises `InputError`.
     """
     results, recipe = RunFolder(options.run), load_recipe(options.recipe)
+    if not results.path.is_dir():
+        raise InputError(f"{results.path} is not there, and the first host has written it: all need one --results DIR")
     recipe = shrink(recipe, options.data_dir) if options.smoke else recipe
     stored = results.read_recipe()
     check_unchanged_settings(describe(recipe) | {"code": describe_code(recipe)}, stored, order.model, options.recipe)

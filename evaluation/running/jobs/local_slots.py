@@ -45,5 +45,10 @@ def num_cores() -> int:
 
 def num_threads() -> int:
     """Return the number of threads of one TensorFlow operation."""
+    return chosen_threads() or num_cores()
+
+
+def chosen_threads() -> int | None:
+    """Return the number of threads that the environment variable says; `None` if it says none."""
     wanted = os.environ.get(INTRA_OP_THREADS, "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else num_cores()
+    return int(wanted) if wanted.isdecimal() and int(wanted) else None

@@ -11,7 +11,9 @@ from typing import Any
 import aprec_like
 from aprec_like.errors import InputError
 from aprec_like.files import storage_errors
+from evaluation.cli import import_extra
 from evaluation.running.jobs.job import Job, JobObserver, JobResult
+from evaluation.running.jobs.local_slots import chosen_threads
 from evaluation.running.jobs.remote_task import forwarded_variables, run_task
 from evaluation.running.signals import raise_when_terminated
 
@@ -24,7 +26,9 @@ KILLED = -9
 
 
 class RayTasks:
-    """Executor of jobs as Ray tasks: one CPU and, if the cluster has any, one GPU each, and the predicted memory.
+    """Executor of jobs as Ray tasks, each with the predicted memory, and one GPU and one CPU.
+
+    Where the cluster has no GPU, a task has as many CPUs as TF_NUM_INTRAOP_THREADS says, or one without it.
 
     Args:
         address: of the cluster, or `auto` for the one that RAY_ADDRESS or this machine names.
@@ -60,17 +64,27 @@ class RayTasks:
     def num_slots(self) -> int:
         """Return the number of tasks that the cluster, as it is now, can run at once."""
         resources = self.ray.cluster_resources()
-        return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
+        return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0) // self.cpus_per_task()))
+
+    def cpus_per_task(self) -> int:
+        """Return the number of CPUs of a task, at most those of the largest node."""
+        if self.ray.cluster_resources().get("GPU"):
+            return 1
+        return max(1, min(chosen_threads() or 1, int(self._largest("CPU"))))
+
+    def _largest(self, resource: str) -> float:
+        """Return how much of a resource the node with most of it has."""
+        return max((node["Resources"].get(resource, 0) for node in self.ray.nodes() if node["Alive"]), default=0)
 
     def _start(self, job: Job) -> None:
-        largest = max((node["Resources"].get("memory", 0) for node in self.ray.nodes() if node["Alive"]), default=0)
+        largest = self._largest("memory")
         if job.memory > largest:
             raise InputError(
                 f"{job.title} needs about {job.memory / 2**30:.1f} GiB of memory, and the largest Ray node offers "
                 f"{largest / 2**30:.1f} GiB"
             )
         task = self.ray.remote(run_task).options(
-            num_cpus=1,
+            num_cpus=self.cpus_per_task(),
             num_gpus=1 if self.ray.cluster_resources().get("GPU") else 0,
             memory=job.memory,
             max_retries=MAX_RETRIES,
@@ -109,11 +123,7 @@ class RayTasks:
 
 def connect(address: str) -> Any:
     """Connect to a Ray cluster; returns the module `ray`. Raises `InputError` if there is none, or Ray is missing."""
-    try:
-        import ray
-    except ImportError:
-        raise InputError('--ray needs Ray: pip install "aprec_like[cluster]"') from None
-    _check_reachable(address)
+    ray = import_ray(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -122,6 +132,13 @@ def connect(address: str) -> Any:
             f"no Ray cluster at {address!r} ({reason}); `ray start --head` starts one on this machine"
         ) from None
     raise_when_terminated()  # Ray has its own handler of SIGTERM
+    return ray
+
+
+def import_ray(address: str) -> Any:
+    """Return the module `ray`; raises `InputError` if it is missing, or nothing listens at the address of a cluster."""
+    ray = import_extra("ray", "cluster")
+    _check_reachable(address)
     return ray
 
 

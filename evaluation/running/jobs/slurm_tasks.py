@@ -24,6 +24,8 @@ KILLED = -9
 SHARED_OPTIONS = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
 """Options that submitit has under one name for all kinds of clusters; others are options of sbatch."""
 DEFAULTS: dict[str, int | str] = {"timeout_min": 1440, "cpus_per_task": 4, "name": "aprec_like"}
+MAX_TIMEOUTS = 1_000
+"""How often a task is queued again whose time is over; by default submitit gives up after three times."""
 JOB_IDS = "submitted.txt"
 JOB_ID = re.compile(r"^\d+(?:_\d+)?$", re.MULTILINE)
 
@@ -69,10 +71,8 @@ class SlurmTasks:
     def __init__(
         self, folder: Path, observer: JobObserver, options: Mapping[str, int | str], cluster: str = "slurm"
     ) -> None:
-        self.submitit, self.folder = import_extra("submitit", "slurm"), folder / ".slurm"
+        self.submitit, self.folder = import_submitit(cluster), folder / ".slurm"
         self.observer, self.options, self.cluster = observer, DEFAULTS | dict(options), cluster
-        if cluster == "slurm" and shutil.which("sbatch") is None:
-            raise InputError("--slurm needs the command sbatch; run it on a login node of a Slurm cluster")
         self._tasks: dict[Any, Job] = {}
         self._started: set[Any] = set()
 
@@ -93,7 +93,7 @@ class SlurmTasks:
                 remove_folder(self.folder)  # the logs of failed tasks are kept
 
     def _submit(self, jobs: Sequence[Job]) -> None:
-        executor = self.submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
+        executor = self.submitit.AutoExecutor(self.folder, self.cluster, slurm_max_num_timeout=MAX_TIMEOUTS)
         memory = {"mem_gb": math.ceil(max(job.memory for job in jobs) / 2**30)} | dict(self.options)
         options = {name if name in SHARED_OPTIONS else f"slurm_{name}": value for name, value in memory.items()}
         variables = forwarded_variables()
@@ -145,6 +145,14 @@ class SlurmTasks:
             task.cancel(check=False)
         while self._tasks:
             self._wait_for_result()
+
+
+def import_submitit(cluster: str = "slurm") -> Any:
+    """Return the module `submitit`; raises `InputError` if it or Slurm's command sbatch is missing."""
+    submitit = import_extra("submitit", "slurm")
+    if cluster == "slurm" and shutil.which("sbatch") is None:
+        raise InputError("--slurm needs the command sbatch; run it on a login node of a Slurm cluster")
+    return submitit
 
 
 def parse_slurm_options(values: Sequence[str]) -> dict[str, int | str]:

@@ -144,7 +144,7 @@ def test_weights_are_exported_as_a_keras_model_and_as_plain_arrays(made, tmp_pat
         (("--model", "None"), "no finished model 'None'"),
         (("--model", "Markov", "--format", "keras"), "Markov is no network"),
         (("--model", "Markov", "--to", "."), "exists already"),
-        (("--model", "Markov", "--format", "onnx"), "pip install 'aprec_like[onnx]'"),
+        (("--model", "Markov", "--format", "onnx"), 'pip install "aprec_like[onnx]"'),
     ],
 )
 def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(made, tmp_path, monkeypatch, capsys, options, message):

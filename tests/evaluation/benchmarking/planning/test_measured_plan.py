@@ -118,9 +118,9 @@ def test_measuring_without_a_dry_run_or_without_the_data_is_refused(call, tmp_pa
     assert "MovieLens1M is not in" in capsys.readouterr().err
 
 
-def test_a_model_without_room_on_a_gpu_has_the_setting_to_change():
-    """20 million items of 64 dimensions: two tables with two moments and gradients are 38 GiB."""
-    sizes, training = Sizes(users=1_000, items=20_000_000, interactions=10**6), Training(batch_size=16)
+def test_a_model_without_room_on_a_gpu_is_marked_and_the_plan_has_the_setting_to_change():
+    """19 million items of 64 dimensions: two tables with two moments and gradients are 36 GiB."""
+    sizes, training = Sizes(users=1_000, items=19_000_000, interactions=10**6), Training(batch_size=16)
     model = Trained(SASRec(max_length=50, embedding_dim=64), GBCE(4), training)
     epoch = {
         "steps_per_epoch": 60,
@@ -133,8 +133,18 @@ def test_a_model_without_room_on_a_gpu_has_the_setting_to_change():
     text = as_text(plan_table({"gSASRec": model}, sizes, found))
     cells = next(line for line in text.splitlines() if line.startswith("gSASRec  ")).split()
     assert cells[2:8] == ["60", "40.0", "1.5000", "1.50", "0.50", "0.500"]  # 60 steps of half a second on an A100
-    assert text.count("no room") == 2 and "a GPU such as T4 has 15.0 GiB" in text
-    assert "to save memory: a smaller batch_size" in text
+    assert text.count("no room") == 2
+    shortages = plan.gpu_shortages("gSASRec", model, sizes)
+    assert list(shortages) == ["RTX 4090", "T4"] and "a GPU such as T4 has 15.0 GiB" in shortages["T4"]
+    assert "no batch_size fits; to save memory: " in shortages["T4"] and "a smaller batch_size" not in shortages["T4"]
+
+
+def test_a_gpu_has_larger_chunks_of_logits_than_this_machine(monkeypatch):
+    """Four chunks of 2^26 values are 1 GiB on a GPU, and 32 MiB on a CPU."""
+    sizes, model = Sizes(users=10, items=100, interactions=100), Trained(SASRec(max_length=8), Softmax(), Training())
+    on_cpu = plan.predict_memory(model, sizes)
+    monkeypatch.setattr(plan, "GPU_MEMORY", {"tiny": plan.TENSORFLOW_BYTES + on_cpu + 2**29})
+    assert list(plan.gpu_shortages("A", model, sizes)) == ["tiny"]
 
 
 def test_a_plan_names_a_batch_size_that_fits_this_machine(monkeypatch):

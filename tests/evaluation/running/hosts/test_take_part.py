@@ -1,7 +1,9 @@
 """The run command on two hosts, which are processes of this machine."""
 
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +16,9 @@ import pytest
 
 from aprec_like import devices
 from aprec_like.errors import InputError
+from evaluation.running.hosts.orders import Order
+from evaluation.running.hosts.train_along import train_along
+from evaluation.running.worker import WorkerOptions
 from tests.local_hosts import local_cluster, tf_config
 
 ROOT = Path(__file__).parents[4]
@@ -102,10 +107,17 @@ def test_two_hosts_train_together_and_resume_when_one_was_killed(tmp_path):
         '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}}',
     ],
 )
-def test_another_description_of_the_cluster_is_refused(monkeypatch, config):
+def test_another_description_of_the_cluster_is_refused_and_repeated(monkeypatch, config):
     monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(InputError, match="TF_CONFIG must be"):
+    with pytest.raises(InputError, match=f"TF_CONFIG must be .* Received: {re.escape(config)}"):
         devices.num_configured_hosts()
+
+
+def test_a_host_that_does_not_see_the_results_of_the_first_one_says_so(tmp_path):
+    (tmp_path / "pair.py").write_text(RECIPE)
+    options = WorkerOptions(tmp_path / "pair.py", "gSASRec", 1, tmp_path, tmp_path / "own/pair", math.inf, False)
+    with pytest.raises(InputError, match=r"own/pair is not there, .* all need one --results DIR"):
+        train_along(options, Order("gSASRec", 1), lambda: False)
 
 
 def test_the_number_of_a_host_is_its_index(monkeypatch):

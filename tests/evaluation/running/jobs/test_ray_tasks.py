@@ -21,6 +21,30 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
         connect("127.0.0.1:1")
 
 
+class FakeRay:
+    """A cluster of two nodes that are there and a large one that is gone."""
+
+    def __init__(self, num_gpus=0):
+        self.all = {"CPU": 12.0, "memory": 1e9} | ({"GPU": num_gpus} if num_gpus else {})
+
+    def cluster_resources(self):
+        return self.all
+
+    def nodes(self):
+        return [{"Alive": cpus < 64, "Resources": {"CPU": cpus}} for cpus in (4.0, 8.0, 64.0)]
+
+
+@pytest.mark.parametrize(
+    ("threads", "num_gpus", "cpus", "slots"),
+    [("", 0, 1, 12), ("4", 0, 4, 3), ("16", 0, 8, 1), ("4", 2, 1, 2)],
+)
+def test_a_task_has_as_many_cpus_as_threads_unless_it_has_a_gpu(monkeypatch, threads, num_gpus, cpus, slots):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", threads)
+    tasks = RayTasks.__new__(RayTasks)
+    tasks.ray = FakeRay(num_gpus)
+    assert (tasks.cpus_per_task(), tasks.num_slots()) == (cpus, slots)
+
+
 @pytest.mark.slow
 def test_jobs_of_a_node_that_dies_run_again_elsewhere(tmp_path, monkeypatch):
     """Two nodes with a CPU each; one is removed while both run, and the job that it had waits for nothing then."""

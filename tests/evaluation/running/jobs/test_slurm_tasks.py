@@ -68,6 +68,21 @@ def test_a_task_whose_node_is_taken_away_saves_and_is_queued_again(tmp_path, job
     assert started[0].function() == (0, ["a starts"])
 
 
+def test_a_task_is_queued_again_however_often_its_time_is_over(tmp_path, jobs_in, monkeypatch):
+    """Of submitit's own accord it would be three times."""
+    submitit = pytest.importorskip("submitit")
+    made = []
+
+    class Executor(submitit.AutoExecutor):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            made.append(options)
+
+    monkeypatch.setattr(submitit, "AutoExecutor", Executor)
+    assert [result.code for result in local(tmp_path, Recorder()).run(jobs_in(a={}))] == [0]
+    assert made == [{"slurm_max_num_timeout": slurm_tasks.MAX_TIMEOUTS}] and slurm_tasks.MAX_TIMEOUTS > 100
+
+
 def test_options_are_those_of_submitit_or_sbatch():
     assert parse_slurm_options(["partition=gpu", "timeout_min=720"]) == {"partition": "gpu", "timeout_min": 720}
     with pytest.raises(InputError, match="Received: gpu"):
@@ -85,5 +100,5 @@ def test_without_submitit_or_slurm_one_line_says_what_is_missing(tmp_path, monke
     with pytest.raises(InputError, match="needs the command sbatch"):
         SlurmTasks(tmp_path, Recorder(), {})
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(InputError, match=r"pip install 'aprec_like\[slurm\]'"):
+    with pytest.raises(InputError, match=r'pip install "aprec_like\[slurm\]"'):
         SlurmTasks(tmp_path, Recorder(), {})
