@@ -180,6 +180,7 @@ class Recipe:
             raise ValueError("Recipe can't have filters with AsGiven: the given split refers to unfiltered sequences")
 
     def _check_models(self) -> None:
+        check_type("Recipe", "models", self.models, dict)
         if not self.models:
             raise ValueError("Recipe needs at least one model. Received: none")
         for name, model in self.models.items():

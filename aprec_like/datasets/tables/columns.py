@@ -148,14 +148,16 @@ class RatingColumn:
 
 
 def _check_is_seconds(times: Array) -> None:
-    size = float(np.median(np.abs(times)))
-    if size >= MAX_SECONDS:
-        likely = next((name for name, factor in TIME_UNITS.items() if size / factor < MAX_SECONDS), "ns")
-        year = 1970 + size / (365.2425 * 86_400)
-        raise ValueError(
-            f"must be in seconds. Received: {times[0]:.15g} (about the year {year:,.0f}); name the unit: "
-            f"time_unit={likely!r}"
-        )
+    is_beyond = np.abs(times) >= MAX_SECONDS
+    if not is_beyond.any():
+        return
+    first, size = times[is_beyond][0], float(np.median(np.abs(times[is_beyond])))
+    year = 1970 + first / (365.2425 * 86_400)
+    received = f"Received: {first:.15g} (about the year {year:,.0f})"
+    if not is_beyond.all():
+        raise ValueError(f"must be in seconds. {received} beside {times[~is_beyond][0]:.15g}: use one unit for all")
+    likely = next((name for name, factor in TIME_UNITS.items() if size / factor < MAX_SECONDS), "ns")
+    raise ValueError(f"must be in seconds. {received}; name the unit: time_unit={likely!r}")
 
 
 def _as_seconds(values: pa.ChunkedArray) -> tuple[Array, bool]:

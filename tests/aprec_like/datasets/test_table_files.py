@@ -253,6 +253,13 @@ def test_times_in_a_smaller_unit_are_reported_and_converted_when_it_is_named(tmp
     assert loaded.timestamps.tolist() == sorted(seconds) and events(loaded) == [(1, 1), (1, 0)]
 
 
+def test_times_in_two_units_are_refused(tmp_path):
+    """Of three times one is in milliseconds, which would put it last."""
+    text = "u,i,t\n1,0,1577836810\n1,1,1577836805000\n1,2,1577836800\n"
+    with pytest.raises(InputError, match=r"1577836805000 \(about .*\) beside 1577836810: use one unit for all"):
+        load_csv(tmp_path, text, timestamp="t")
+
+
 def test_ids_that_differ_in_white_space_alone_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"data.csv:4: i '10 ' and '10' differ in white space alone"):
         load_csv(tmp_path, "u,i\n1,10\n2,20\n3,10 \n")

@@ -27,6 +27,11 @@ def test_inconsistent_recipes_are_refused(settings, message):
         Recipe(dataset=TextFile("x"), models={"Popularity": Popularity()}, **settings)
 
 
+def test_a_model_without_a_name_is_refused():
+    with pytest.raises(TypeError, match=r"Recipe needs models to be a dict. Received: Popularity\(\)"):
+        Recipe(dataset=TextFile("x"), models=Popularity())
+
+
 def test_an_oracle_must_have_the_dataset_of_the_recipe():
     with pytest.raises(ValueError, match="the Oracle of its dataset"):
         Recipe(dataset=Simulated(seed=1), models={"Oracle": Oracle(Simulated(seed=2))})
