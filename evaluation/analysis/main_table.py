@@ -196,13 +196,18 @@ def training_sentences(comparison: Comparison) -> list[str]:
     pooled = f"pooled over {len(several)} models" if len(several) > 1 else f"of {several[0].name}"
     own = [row.name for row in several if len(row.seeds) >= MIN_SEEDS]
     sentences = [
-        f"means over {' or '.join(map(str, num_seeds))} trainings; {covering} (standard deviation between trainings "
+        f"means over {_join_numbers(num_seeds)} trainings; {covering} (standard deviation between trainings "
         f"{spread}, {pooled}" + (f"; its own for {', '.join(own)})" if own and len(several) > 1 else ")"),
         *sentences,
     ]
     if single := [row.name for row in rows if len(row.seeds) == 1 and row.origin == "trained"]:
         sentences.append(f"one training, taken to vary as those of the other models: {', '.join(single)}")
     return sentences
+
+
+def _join_numbers(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def differences_table(comparison: Comparison) -> Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class LargeFileData:
         beyond_accuracy: coverage and popularity of the top items by model.
         item_counts: popularity of the items.
         truth_gaps: distance of all probabilities from the true ones by model; `None` if it was not measured.
+        results: sha256 of the per-user values by model, one of each training: what the data are of.
     """
 
     calibration: Sequence[CalibrationSummary]
@@ -59,9 +60,10 @@ class LargeFileData:
     beyond_accuracy: Mapping[str, BeyondAccuracy]
     item_counts: ItemCounts
     truth_gaps: Mapping[str, TruthGap] | None
+    results: Mapping[str, list[str]]
 
     def to_json(self) -> Json:
-        """Return the content of report.json, but for the digests of the results."""
+        """Return the content of report.json."""
         gaps = self.truth_gaps
         value = {
             "calibration": {summary.name: summary.to_json() for summary in self.calibration},
@@ -69,6 +71,7 @@ class LargeFileData:
             "beyond_accuracy": {name: asdict(each) for name, each in self.beyond_accuracy.items()},
             "item_counts": {name: getattr(self.item_counts, name).tolist() for name in ("places", "counts")},
             "truth_gaps": None if gaps is None else {name: asdict(gap) for name, gap in gaps.items()},
+            "results": dict(self.results),
         }
         rounded: Json = _round(value)
         return rounded
@@ -83,6 +86,7 @@ class LargeFileData:
             beyond_accuracy={name: BeyondAccuracy(**each) for name, each in value["beyond_accuracy"].items()},
             item_counts=ItemCounts(np.array(counts["places"]), np.array(counts["counts"])),
             truth_gaps=None if gaps is None else {name: TruthGap(**gap) for name, gap in gaps.items()},
+            results=value["results"],
         )
 
 
@@ -104,6 +108,9 @@ def read_large_files(
 ) -> LargeFileData:
     """Measure what the page shows of the large files; without these files, return what report.json has of them.
 
+    If models of a published folder were trained again with other seeds, report.json is of their first trainings, and a
+    remark says so.
+
     Args:
         runs: the results of one run.
         names: models whose predictions are read; `None` for all.
@@ -122,9 +129,15 @@ def read_large_files(
             f"{folder.path}: has no {missing} (published folders may leave it out) and no report.json instead; a new "
             "run writes it"
         )
-    if stored["results"] != digests:
+    if not _are_first(stored["results"], digests):
         raise InputError(f"{folder.path / 'report.json'}: is of other results, and {missing} is missing")
     data_of_page = LargeFileData.from_json(stored)
+    if later := [name for name, trainings in digests.items() if stored["results"][name] != trainings]:
+        remark = (
+            f"Calibration, coverage and popularity of {', '.join(later)} are of their first trainings alone; not all "
+            "trainings have their large files here."
+        )
+        data_of_page = replace(data_of_page, remarks=[*data_of_page.remarks, remark])
     shown = {summary.user.user for summary in data_of_page.calibration}
     if user is not None and shown != {user}:
         raise InputError(f"{folder.path}: has no {missing}; without it the user shown is {', '.join(shown) or 'none'}")
@@ -134,8 +147,19 @@ def read_large_files(
 
 
 def write_report_data(runs: LoadedRuns, data: LargeFileData) -> None:
-    """Write report.json, from which `read_large_files` can read the data when the large files are gone."""
-    runs.folders[0].write_report_data(data.to_json() | {"results": _digest_results(runs)})
+    """Write report.json, from which `read_large_files` can read the data when the large files are gone.
+
+    It stays as it is if it is of fewer trainings and the data come from it.
+    """
+    if data.results == _digest_results(runs):
+        runs.folders[0].write_report_data(data.to_json())
+
+
+def _are_first(stored: Mapping[str, list[str]], digests: Mapping[str, list[str]]) -> bool:
+    """Return whether the stored results are the first trainings of every model."""
+    return stored.keys() == digests.keys() and all(
+        stored[name] and trainings[: len(stored[name])] == stored[name] for name, trainings in digests.items()
+    )
 
 
 def _digest_results(runs: LoadedRuns) -> dict[str, list[str]]:
@@ -163,6 +187,7 @@ def _measure(
         beyond_accuracy=measure_beyond_accuracy(runs),
         item_counts=count_items(runs.folders[0].read_items(["count"])).thinned(MAX_ITEM_COUNTS),
         truth_gaps=_measure_truth(runs, own) if with_truth else None,
+        results=_digest_results(runs),
     )
 
 

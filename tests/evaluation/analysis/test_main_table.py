@@ -97,6 +97,14 @@ def test_the_test_and_its_weakness_are_named(run):
     assert any("can't show p <" in remark for remark in tight.remarks)
 
 
+def test_different_numbers_of_trainings_are_listed(run):
+    one = run.model("Best", 1).read_per_user()["NDCG@10"].to_numpy()
+    for name, seeds in (("Best", (2,)), ("Second", (2, 3))):
+        for seed in seeds:
+            write_values(run, name, seed, one)
+    assert "means over 1, 2 or 3 trainings;" in caption(compare(run))
+
+
 def test_seeds_share_the_variance_with_users(run):
     one = run.model("Best", 1).read_per_user()["NDCG@10"].to_numpy()
     write_values(run, "Best", 2, one + 0.2)

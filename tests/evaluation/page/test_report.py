@@ -219,6 +219,19 @@ def damage(run, changes):
     run.write_report_data(run.read_report_data() | changes)
 
 
+def test_a_published_folder_with_later_trainings_keeps_what_is_stored_of_the_first(tmp_path, monkeypatch, capsys):
+    run = make_run(tmp_path / "made")
+    write_report(run, monkeypatch)
+    stored = run.read_report_data()
+    publish(run)
+    write_model(run, "SASRec", MIXED["SASRec"], np.ones(300), np.random.default_rng(1), seed=2)
+    for _ in range(2):  # the second time must not be of the remark of the first
+        page = write_report(run, monkeypatch)
+        assert capsys.readouterr().err.count("popularity of SASRec are of their first trainings alone") == 1
+    assert "popularity of SASRec are of their first trainings alone" in page
+    assert run.read_report_data() == stored
+
+
 def test_a_published_folder_shows_no_other_user_and_no_truth_that_was_not_measured(tmp_path, monkeypatch, capsys):
     run = make_run(tmp_path / "made")
     write_report(run, monkeypatch)
