@@ -7,10 +7,10 @@ after 30 epochs without improvement instead of 200. BERT4Rec is not included, be
 As in the paper, Popularity and MF-BPR also learn the 512 validation targets (`fit_on="mixed"`).
 
 Run:       python -m evaluation.run recipes/ml1m_paper_size.py
-Expected:  NDCG@10 gSASRec 0.167 (0.168 and 0.166), SASRec-Softmax 0.161 (one seed), SASRec 0.127 (0.130 and 0.123), MF-BPR
-           0.038, Popularity 0.018 (results/ml1m_paper_size); the paper 0.176, 0.169, 0.131, 0.037, 0.017
-Duration:  a seed of SASRec-Softmax 46 minutes (48 epochs), SASRec 35 and 56 (72 and 83), gSASRec 44 and 47 (71 and 69), on
-           two CPU cores under several times their load; the other trainings of the three seeds were not run yet
+Expected:  NDCG@10 gSASRec 0.167 (0.168 and 0.166), SASRec-Softmax 0.161 (one seed), SASRec 0.127 (0.130 and 0.123),
+           MF-BPR 0.038, Popularity 0.018 (results/ml1m_paper_size); the paper 0.176, 0.169, 0.131, 0.037, 0.017
+Duration:  a seed of SASRec-Softmax 46 minutes (48 epochs), SASRec 35 and 56 (72 and 83), gSASRec 44 and 47 (71 and 69),
+           on two CPU cores under several times their load; the other trainings of the three seeds were not run yet
 """
 
 from dataclasses import replace

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 LEVELS = (
     ("aprec_like: types errors files lazy_tensorflow shipped_recipes",),
-    ("aprec_like: reliability unseen_items", "aprec_like/out_of_core"),
+    ("aprec_like: unseen_items", "aprec_like/out_of_core"),
     ("aprec_like: interactions", "aprec_like/metrics"),
     ("aprec_like: filters settings candidates", "aprec_like/splits"),
     ("aprec_like/datasets",),

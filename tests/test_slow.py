@@ -18,11 +18,11 @@ from aprec_like.metrics import NDCG
 from aprec_like.models import SASRec
 from aprec_like.ranking import NetworkScorer, rank
 from aprec_like.recipe import load_recipe
-from aprec_like.reliability import Predictions, confidence_curve
 from aprec_like.splits import HeldOut
 from aprec_like.training import loop as training
 from evaluation.benchmarking import naive
 from evaluation.calibration.predictions import read_calibrated_models, read_truths, top_gap
+from evaluation.calibration.reliability import Predictions, confidence_curve
 from evaluation.calibration.truth import full_gaps
 from evaluation.results.load import load_runs
 from evaluation.results.store import RunFolder

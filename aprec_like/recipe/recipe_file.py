@@ -74,9 +74,12 @@ def _check_repeated_keys(path: Path, tree: ast.Module) -> None:
 def _check_hidden_modules(path: Path, tree: ast.Module) -> None:
     """Refuse the import of a module beside the recipe if Python would take another one of the same name."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "level", 0):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
             continue
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         for name in {each.partition(".")[0] for each in names} - {__name__.partition(".")[0]}:
             files = (path.parent / f"{name}.py", path.parent / name / "__init__.py")
             own = next((file.resolve() for file in files if file.is_file()), None)

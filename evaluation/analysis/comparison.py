@@ -10,6 +10,7 @@ import numpy as np
 from aprec_like.errors import InputError
 from evaluation.analysis.comparison_result import ALPHA, Cell, Comparison, Row, Rules
 from evaluation.analysis.metric_tests import MetricTests, correct_family
+from evaluation.analysis.paper_claims import read_claims
 from evaluation.analysis.significance import (
     caveat_of_test,
     paired_tests,
@@ -20,7 +21,6 @@ from evaluation.caveats.learning_data import learning_data_sentence
 from evaluation.caveats.training import training_caveats
 from evaluation.caveats.tuning import tuning_sentence, tuning_warnings
 from evaluation.results.load import LoadedRuns, ModelResults
-from evaluation.results.paper_claims import read_claims
 
 __all__ = ["ALPHA", "Cell", "Comparison", "Row", "Rules", "compare_models"]
 

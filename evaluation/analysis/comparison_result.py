@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Literal
 
 from aprec_like.types import Json
+from evaluation.analysis.paper_claims import PaperClaims
 from evaluation.analysis.significance import TEST_NAMES, Interval, PairedTest
 from evaluation.analysis.variance import VarianceComponents
 from evaluation.results.load import Caveat, Origin
-from evaluation.results.paper_claims import PaperClaims
 from evaluation.table_formats import as_html
 
 ALPHA = 0.05

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from evaluation.analysis.comparison import Comparison
 from evaluation.analysis.main_table import num_published_digits
+from evaluation.analysis.paper_claims import MINUTES
 from evaluation.analysis.significance import Interval
-from evaluation.results.paper_claims import MINUTES
 from evaluation.table import Table, TableRow, signed
 
 MAX_CLOSE_DIFFERENCE = 0.05

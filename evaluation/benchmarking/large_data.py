@@ -27,9 +27,9 @@ import pyarrow.parquet
 
 from aprec_like.splits import Split
 from evaluation.benchmarking.large_results import make_ids, measure_compare, measure_report
-from evaluation.benchmarking.stages import stage
 from evaluation.cli import DONE, add_memory_option, import_tensorflow, run_command
 from evaluation.results.store import RunFolder
+from evaluation.tracking.stages import stage
 
 NUM_FILES = 64
 PER_USER, PER_ITEM = 40, 200

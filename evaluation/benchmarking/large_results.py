@@ -12,8 +12,8 @@ from aprec_like.metrics import NDCG, Recall
 from aprec_like.out_of_core import slices
 from aprec_like.settings import describe
 from aprec_like.types import Array, Json
-from evaluation.benchmarking.stages import stage
 from evaluation.results.store import RunFolder
+from evaluation.tracking.stages import stage
 
 METRICS = (Recall(1), Recall(10), NDCG(10))
 MODELS = ("first", "second")

@@ -22,9 +22,9 @@ from aprec_like.losses import Loss
 from aprec_like.negatives import Negatives
 from aprec_like.out_of_core import ArrayWriter, empty_array, release, slices
 from aprec_like.recipe_classes import DATA_CLASSES, LOSS_CLASSES
-from aprec_like.reliability import Predictions
 from aprec_like.settings import SettingsClasses, restore
 from aprec_like.types import Array, Json
+from evaluation.calibration.reliability import Predictions
 from evaluation.results.load import LoadedRuns, ModelResults
 from evaluation.results.load_split import load_split
 from evaluation.results.own_classes import known_classes

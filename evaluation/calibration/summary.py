@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aprec_like.calibration import NUM_TOP_ITEMS, OptimalSigmoid
-from aprec_like.reliability import Predictions, Reliability, confidence_curve, reliability
 from aprec_like.types import Array, Json
 from evaluation.calibration.predictions import CalibratedModel, top_gap
+from evaluation.calibration.reliability import Predictions, Reliability, confidence_curve, reliability
 from evaluation.table import Table
 
 CURVES = ("predicted", "precision", "optimum", "theorem_1")

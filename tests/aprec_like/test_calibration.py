@@ -16,7 +16,7 @@ from aprec_like.interactions import PADDING
 from aprec_like.losses import BCE, GBCE
 from aprec_like.metrics import Precision
 from aprec_like.negatives import Negatives
-from aprec_like.reliability import Predictions, confidence_curve, reliability
+from evaluation.calibration.reliability import Predictions, confidence_curve, reliability
 from tests.conftest import interactions_from
 
 COUNTS = np.array([2000, 800, 400, 200] + [8] * 75)

@@ -6,7 +6,7 @@ import pytest
 
 from aprec_like import reliability as reliability_module
 from aprec_like.errors import InputError
-from aprec_like.reliability import Predictions, confidence_curve, reliability
+from evaluation.calibration.reliability import Predictions, confidence_curve, reliability
 from evaluation.results import top_items, user_columns
 from evaluation.results.store import RunFolder
 
