@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aprec_like import reliability as reliability_module
 from aprec_like.errors import InputError
+from evaluation.calibration import reliability as reliability_module
 from evaluation.calibration.reliability import Predictions, confidence_curve, reliability
 from evaluation.results import top_items, user_columns
 from evaluation.results.store import RunFolder
