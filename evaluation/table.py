@@ -31,6 +31,16 @@ class Entry:
 TableRow = Sequence[Entry | str]
 
 
+def as_sentence(text: str) -> str:
+    """Return a text that begins with a word, not a name, as a sentence.
+
+    Example:
+        >>> as_sentence("means over 2 trainings")
+        'Means over 2 trainings.'
+    """
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def signed(value: float, form: str) -> str:
     """Return a difference with its sign; one that rounds to zero has none.
 
@@ -54,8 +64,9 @@ class Table:
         label: the label in LaTeX.
         header: column titles; the first column is left-aligned, the others right-aligned.
         blocks: lists of rows.
-        caption: sentences that describe the table.
-        remarks: further lines below the table.
+        caption: what the numbers and marks of the table mean.
+        notes: sentences that readers must know as well; below the table, in LaTeX too.
+        remarks: lines for those who write the paper; comments in LaTeX.
         spans: titles above several columns, each with its number of columns, starting at the second column.
     """
 
@@ -63,6 +74,7 @@ class Table:
     header: Sequence[str]
     blocks: Sequence[Sequence[TableRow]]
     caption: str = ""
+    notes: Sequence[str] = ()
     remarks: Sequence[str] = ()
     spans: Sequence[tuple[str, int]] = field(default_factory=tuple)
 
@@ -102,9 +114,9 @@ def as_text(table: Table) -> str:
     lines = [["  ".join(_pad(row, widths)) for row in block] for block in blocks]
     lines[0] = [*([_span_line(spans, widths)] if spans else []), *lines[0]]
     caption = table.caption.replace("best in bold, second underlined", "> best, + second")
-    notes = [printable(text) for text in (caption, *table.remarks) if text]
+    texts = [printable(text) for text in (caption, *table.notes, *table.remarks) if text]
     ruled = join_blocks(lines, "-" * len(lines[0][-1]))
-    return "\n".join(line.rstrip() for line in [*ruled, *([""] if notes else []), *notes]) + "\n"
+    return "\n".join(line.rstrip() for line in [*ruled, *([""] if texts else []), *texts]) + "\n"
 
 
 def join_blocks(blocks: Sequence[Sequence[str]], rule: str) -> list[str]:

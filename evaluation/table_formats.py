@@ -59,12 +59,12 @@ def as_markdown(table: Table) -> str:
         "| " + " | ".join(_format_cell(entry, MARKDOWN_EMPHASIS, _escape_markdown) for entry in row) + " |"
         for row in itertools.chain(*table.non_empty_blocks)
     ]
-    notes = [_escape_markdown(note) for note in (table.caption, *table.remarks) if note]
-    return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if notes else []), *notes]) + "\n"
+    texts = [_escape_markdown(text) for text in (table.caption, *table.notes, *table.remarks) if text]
+    return "\n".join(["| " + " | ".join(header) + " |", rule, *rows, *([""] if texts else []), *texts]) + "\n"
 
 
 def as_html(table: Table) -> str:
-    """Return the table as an HTML element with its caption and remarks below, for notebooks; all texts are escaped."""
+    """Return the table as an HTML element, its texts below, for notebooks; all texts are escaped."""
 
     def cells(row: TableRow, tag: str) -> str:
         texts = [_format_cell(entry, HTML_EMPHASIS, _escape_html) for entry in row]
@@ -74,9 +74,9 @@ def as_html(table: Table) -> str:
     spans = "".join(f'<th colspan="{count}">{_escape_html(title)}</th>' for title, count in table.spans)
     head = (f"<tr><th></th>{spans}</tr>" if spans else "") + f"<tr>{cells(table.header, 'th')}</tr>"
     bodies = ["".join(f"<tr>{cells(row, 'td')}</tr>" for row in block) for block in table.non_empty_blocks]
-    notes = [f"<p>{_escape_html(note)}</p>" for note in (table.caption, *table.remarks) if note]
+    texts = [f"<p>{_escape_html(text)}</p>" for text in (table.caption, *table.notes, *table.remarks) if text]
     rows = "".join(f'<tbody style="border-top: 1px solid">{body}</tbody>' for body in bodies)
-    return f"<div><table><thead>{head}</thead>{rows}</table>{''.join(notes)}</div>"
+    return f"<div><table><thead>{head}</thead>{rows}</table>{''.join(texts)}</div>"
 
 
 Fit = Literal["natural", "column", "page"]
@@ -122,10 +122,18 @@ def as_latex(table: Table, fit: Fit = "natural") -> str:
             r"\bottomrule",
             r"\end{tabular}" + ("" if fit == "natural" else "%"),
             *([] if fit == "natural" else ["}"]),
+            *_latex_notes(table.notes),
             rf"\end{{{environment}}}",
             "",
         ]
     )
+
+
+def _latex_notes(notes: Sequence[str]) -> list[str]:
+    """Return the notes as one paragraph below the table, as wide as the text around it."""
+    if not notes:
+        return []
+    return [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright", *map(escape_latex, notes), "}"]
 
 
 def _marks(table: Table) -> list[list[str]]:
@@ -151,12 +159,14 @@ def _latex_mark(mark: str) -> str:
 
 
 def as_json(table: Table) -> Json:
-    """Return the label, the header, the texts of the cells and the caption as a JSON object."""
+    """Return the label, the header, the texts of the cells the caption and the notes as a JSON object."""
     rows = [
         [entry if isinstance(entry, str) else entry.text + entry.mark for entry in row]
         for row in itertools.chain(*table.non_empty_blocks)
     ]
-    return {"label": table.label, "header": list(table.header), "lines": rows, "caption": table.caption}
+    return {"label": table.label, "header": list(table.header), "lines": rows, "caption": table.caption} | (
+        {"notes": list(table.notes)} if table.notes else {}
+    )
 
 
 def as_csv(table: Table) -> str:

@@ -122,8 +122,8 @@ class Comparison:
         num_candidates: number of sampled items that the sampled metrics rank; `None` without such metrics.
         groups: names of models by group; a table separates groups by rules.
         claims: what the paper reports beside the values of metrics.
-        data_sentences: what the caption says about the data: what models learned from.
-        choices: what the caption says about variants of a model: the one that validation chooses.
+        data_sentences: what the notes of a table say about the data: what models learned from.
+        choices: what they say about variants of a model: the one that validation chooses.
         dataset: name of the data in captions.
         sample: number of all test users and seed, if those ranked are a random sample of them.
     """

@@ -8,7 +8,7 @@ from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
 from evaluation.analysis.variance import MIN_SEEDS
 from evaluation.caveats.tuning import tuning_text
-from evaluation.table import Entry, Table, TableRow, signed
+from evaluation.table import Entry, Table, TableRow, as_sentence, signed
 
 
 def main_table(comparison: Comparison, *, show_published: bool = True, without: Sequence[str] = ()) -> Table:
@@ -50,10 +50,10 @@ def _side_by_side(comparisons: Sequence[Comparison], show_published: bool) -> Ta
     quoted_rows: list[TableRow] = [
         [f"{name} (quoted)", *(entry for part in parts for entry in part.quoted_entries(name))] for name in quoted
     ]
-    captions = [
-        (f"{title}. " if title else "") + caption(comparison)
-        for title, comparison in zip(titles, comparisons, strict=True)
-    ]
+    titled = list(zip(titles, comparisons, strict=True))
+    captions = [(f"{title}. " if title else "") + caption(comparison) for title, comparison in titled]
+    shared = set.intersection(*(set(notes(comparison)) for comparison in comparisons))
+    own_notes = [f"{title}: {note}" for title, comparison in titled for note in notes(comparison) if note not in shared]
     return Table(
         label="-".join(comparison.run for comparison in comparisons),
         header=["Model", *(title for part in parts for title in part.header)],
@@ -63,7 +63,8 @@ def _side_by_side(comparisons: Sequence[Comparison], show_published: bool) -> Ta
             quoted_rows,
         ],
         caption=" ".join(captions),
-        remarks=[remark for comparison in comparisons for remark in comparison.remarks],
+        notes=[*(note for note in notes(comparisons[0]) if note in shared), *own_notes],
+        remarks=[text for comparison in comparisons for text in (*comparison.remarks, *remedies(comparison.rows))],
         spans=[(title, len(part.header)) for title, part in zip(titles, parts, strict=True)] if has_titles else (),
     )
 
@@ -121,13 +122,13 @@ def significance_mark(comparison: Comparison) -> str:
 
 
 def caption(comparison: Comparison) -> str:
-    """Return sentences on what the numbers are and how they were tested."""
+    """Return a sentence on what the numbers are, how they were tested and of what chance; `notes` has the rest."""
     sentences = [
         f"Means over {_users_text(comparison)}; the whole catalogue is ranked, seen items "
         + ("excluded" if comparison.exclude_seen else "included"),
-        *comparison.data_sentences,
-        "best in bold, second underlined",
     ]
+    if len(comparison.rows) > 1:
+        sentences.append("best in bold, second underlined")
     if comparison.num_candidates:
         drawn = f"the target among itself and {comparison.num_candidates} drawn items"
         sentences.insert(1, f"(sampled): {drawn}, not comparable with rankings of the catalogue")
@@ -138,8 +139,13 @@ def caption(comparison: Comparison) -> str:
             f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
             f"{family_text(comparison)})"
         )
-    sentences += [*training_sentences(comparison), *caveat_sentences(comparison), *comparison.choices]
-    return "; ".join(sentences) + "."
+    return "; ".join([*sentences, *training_sentences(comparison)[:1]]) + "."
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Return sentences that readers must know: the data, the trainings, single models, the choice among variants."""
+    sentences = [*comparison.data_sentences, *training_sentences(comparison)[1:], *comparison.choices]
+    return [*map(as_sentence, sentences), *caveat_sentences(comparison.rows)]
 
 
 def _users_text(comparison: Comparison) -> str:
@@ -157,10 +163,19 @@ def _users_text(comparison: Comparison) -> str:
     return f"{sample} (seed {seed}; half-widths of 95 % intervals up to {intervals})"
 
 
-def caveat_sentences(comparison: Comparison) -> list[str]:
+def caveat_sentences(rows: Sequence[Row]) -> list[str]:
     """Return what readers must know about the values of single models."""
-    rows = [row for row in comparison.rows if row.caveats]
-    return [f"{row.name}: {', '.join(caveat.sentence for caveat in row.caveats)}" for row in rows]
+    return [f"{row.name}: {', '.join(caveat.sentence for caveat in row.caveats)}." for row in rows if row.caveats]
+
+
+def remedies(rows: Sequence[Row]) -> list[str]:
+    """Return what would help the trainings of single models, once for all models that it would help."""
+    helped: dict[str, list[str]] = {}
+    for row in rows:
+        for caveat in row.caveats:
+            if caveat.remedy:
+                helped.setdefault(caveat.remedy, []).append(row.name)
+    return [f"{', '.join(names)}: {remedy}" for remedy, names in helped.items()]
 
 
 def family_text(comparison: Comparison) -> str:
@@ -175,7 +190,7 @@ def family_text(comparison: Comparison) -> str:
 
 
 def training_sentences(comparison: Comparison) -> list[str]:
-    """Return sentences on whether tests and intervals cover the chance in training beside that of users."""
+    """Return whether tests and intervals cover the chance in training beside that of users, then its size."""
     rows = [row for row in comparison.rows if row.origin != "counting"]
     if not rows:
         return []
@@ -196,8 +211,9 @@ def training_sentences(comparison: Comparison) -> list[str]:
     pooled = f"pooled over {len(several)} models" if len(several) > 1 else f"of {several[0].name}"
     own = [row.name for row in several if len(row.seeds) >= MIN_SEEDS]
     sentences = [
-        f"means over {_join_numbers(num_seeds)} trainings; {covering} (standard deviation between trainings "
-        f"{spread}, {pooled}" + (f"; its own for {', '.join(own)})" if own and len(several) > 1 else ")"),
+        f"means over {_join_numbers(num_seeds)} trainings; {covering}",
+        f"standard deviation between trainings: {spread}, {pooled}"
+        + (f"; its own for {', '.join(own)}" if own and len(several) > 1 else ""),
         *sentences,
     ]
     if single := [row.name for row in rows if len(row.seeds) == 1 and row.origin == "trained"]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from aprec_like.types import Json
 from evaluation.analysis.comparison import Cell, Comparison, Row
-from evaluation.analysis.main_table import caption, differences_table, main_table
+from evaluation.analysis.main_table import caption, differences_table, main_table, notes
 from evaluation.table_formats import as_latex, as_markdown, format_csv
 
 
@@ -58,7 +58,7 @@ def comparison_json(comparison: Comparison) -> Json:
             "seeds": list(row.seeds),
             "seconds_to_best": row.seconds_to_best,
             "origin": row.origin,
-            "caveats": [caveat.sentence for caveat in row.caveats],
+            "caveats": [caveat.advice for caveat in row.caveats],
             "tuning": row.tuning,
             "metrics": {metric: cell_json(cell) for metric, cell in row.cells.items()},
         }
@@ -76,6 +76,7 @@ def comparison_json(comparison: Comparison) -> Json:
         "bounds": {row.name: row_json(row) for row in comparison.bounds},
         "literature": comparison.literature,
         "caption": caption(comparison),
+        "notes": notes(comparison),
         "remarks": comparison.remarks,
     }
 

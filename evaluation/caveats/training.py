@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from aprec_like.types import Json
 from evaluation.results.load import Caveat
@@ -33,13 +34,15 @@ def training_caveats(settings: Json, statuses: Sequence[Json]) -> tuple[Caveat, 
         settings: the model's entry in recipe.json.
         statuses: contents of status.json, one per seed.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Caveat]] = {}
     for status in statuses:
         for caveat in _caveats(settings, status):
-            found.setdefault(caveat.mark, []).append(caveat.sentence)
+            found.setdefault(caveat.mark, []).append(caveat)
+    if len(statuses) == 1:
+        return tuple(first for (first,) in found.values())
     return tuple(
-        Caveat(mark, sentences[0] + (f" (in {len(sentences)} of {len(statuses)} trainings)" if statuses[1:] else ""))
-        for mark, sentences in found.items()
+        replace(first, sentence=f"{first.sentence} (in {1 + len(others)} of {len(statuses)} trainings)")
+        for first, *others in found.values()
     )
 
 
@@ -81,10 +84,11 @@ def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Ite
     )
     is_falling = status.get("loss_change", 0.0) <= -MIN_LOSS_FALL
     if is_validated and is_falling:
-        remedy = _remedy(settings, status)
-        yield Caveat("never started", f"{facts}, and its loss was still falling when training ended: {remedy}")
+        sentence = f"{facts}, and its loss was still falling when training ended"
+        yield Caveat("never started", sentence, _remedy(settings, status))
     elif is_validated and is_similar and _lacks_prior(settings):
-        yield Caveat("never started", f"{facts}, as while a binary loss lowers all scores: {_remedy(settings, status)}")
+        sentence = f"{facts}, as while a binary loss lowers all scores"
+        yield Caveat("never started", sentence, _remedy(settings, status))
     else:
         yield Caveat("no better than Popularity", facts)
 

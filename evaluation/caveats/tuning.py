@@ -16,7 +16,7 @@ def tuning_text(origin: Origin, tuning: Json | None) -> str:
 
 
 def tuning_sentence(models: Sequence[ModelResults]) -> str | None:
-    """Return the budgets of all networks for the caption; `None` if none was tuned."""
+    """Return the budgets of all networks for the notes of a table; `None` if none was tuned."""
     if not any(model.tuning for model in models):
         return None
     budgets: dict[str, list[str]] = {}

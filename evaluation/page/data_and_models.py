@@ -31,7 +31,7 @@ BUDGET_CAPTION = (
 
 def warning_badges(caveats: Iterable[Caveat]) -> list[Badge]:
     """Return a badge for every caveat about a model."""
-    return [Badge(caveat.mark, is_warning=True, title=caveat.sentence) for caveat in caveats]
+    return [Badge(caveat.mark, is_warning=True, title=caveat.advice) for caveat in caveats]
 
 
 def dataset_facts(run: RunFolder) -> list[Fact]:

@@ -63,6 +63,7 @@ class HtmlTable:
     header: Sequence[str]
     blocks: Sequence[Sequence[Sequence[Cell]]]
     caption: str = ""
+    notes: Sequence[str] = ()
     remarks: Sequence[str] = ()
 
 
@@ -96,7 +97,7 @@ def to_html_table(table: Table) -> HtmlTable:
         return Cell(entry) if isinstance(entry, str) else Cell(entry.text, entry.emphasis, entry.mark)
 
     blocks = [[[cell(entry) for entry in row] for row in block] for block in table.blocks]
-    return HtmlTable(table.header, blocks, table.caption, table.remarks)
+    return HtmlTable(table.header, blocks, table.caption, table.notes, table.remarks)
 
 
 def to_html_figure(figure: ReportFigure) -> HtmlFigure:

@@ -14,6 +14,7 @@ from evaluation.analysis.main_table import (
     differences_table,
     format_p_value,
     main_table,
+    notes,
     num_published_digits,
     training_sentences,
     value_entry,
@@ -32,6 +33,7 @@ from evaluation.page.citations import collect_bibtex
 from evaluation.page.data_and_models import warning_badges
 from evaluation.page.html import Badge, Cell, HtmlTable, number_cell, to_html_table
 from evaluation.results.load import LoadedRuns
+from evaluation.table import as_sentence
 from evaluation.table_formats import as_latex
 
 VERDICT_CLASSES = {
@@ -72,10 +74,10 @@ def summarise(runs: LoadedRuns, comparison: Comparison) -> list[str]:
     if counts := Counter(number.verdict for number in compare_with_published(comparison)):
         texts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
         lines.append(f"Of {counts.total()} published numbers: {', '.join(texts)}.")
-    lines += [f"{warning[0].upper()}{warning[1:]}." for warning in tuning_warnings(runs.tested_models)]
-    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in comparison.choices]
-    lines += [f"{row.name}: {caveat.sentence}." for row in comparison.rows for caveat in row.caveats]
-    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in training_sentences(comparison)]
+    lines += [as_sentence(warning) for warning in tuning_warnings(runs.tested_models)]
+    lines += [as_sentence(sentence) for sentence in comparison.choices]
+    lines += [f"{row.name}: {caveat.advice}." for row in comparison.rows for caveat in row.caveats]
+    lines += [as_sentence(sentence) for sentence in training_sentences(comparison)]
     return [*lines, *runs.remarks]
 
 
@@ -141,6 +143,7 @@ def _main_table(comparison: Comparison) -> HtmlTable:
         header=["Model", *metrics, *(f"{metric} (paper)" for metric in published), "Minutes", *tuning],
         blocks=[list(map(row_cells, comparison.rows)), list(map(row_cells, comparison.bounds)), literature],
         caption=caption(comparison),
+        notes=notes(comparison),
     )
 
 

@@ -33,11 +33,18 @@ class Caveat:
 
     Args:
         mark: a few words beside the model's name in a table.
-        sentence: the fact in full, for the caption; the name of the model precedes it.
+        sentence: the fact in full, for the notes of a table; the name of the model precedes it.
+        remedy: what would help, for those who run the model; empty if nothing is known to.
     """
 
     mark: str
     sentence: str
+    remedy: str = ""
+
+    @property
+    def advice(self) -> str:
+        """The fact and its remedy."""
+        return f"{self.sentence}: {self.remedy}" if self.remedy else self.sentence
 
 
 @dataclass(frozen=True, eq=False)

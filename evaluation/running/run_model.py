@@ -72,7 +72,7 @@ def run_model(
     remove_states(folder, is_last_kept=bool(status.get("is_checkpoint_kept")))
     display.print_line(f"finished in {format_duration(seconds)}")
     for caveat in training_caveats(describe(run.model), [status]):
-        display.print_line(f"{caveat.mark}: {caveat.sentence}")
+        display.print_line(f"{caveat.mark}: {caveat.advice}")
 
 
 def _rank(

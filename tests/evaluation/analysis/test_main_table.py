@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.analysis.main_table import caption, differences_table, main_table, side_by_side
+from evaluation.analysis.main_table import caption, differences_table, main_table, notes, side_by_side
 from evaluation.analysis.unrounded import comparison_csv, significance_csv
 from evaluation.results.store import RunFolder
 from evaluation.table import as_text
@@ -21,7 +21,7 @@ def test_markdown_marks_best_second_and_significance(run):
     assert any(line.startswith("| Quoted (quoted) |") and "0.99" in line for line in lines)
 
 
-def test_the_caption_states_users_test_level_correction_family_and_seen_items(run):
+def test_the_caption_states_users_test_level_correction_family_seen_items_and_trainings(run):
     text = caption(compare(run))
     for part in (
         "300 users",
@@ -112,10 +112,10 @@ def test_seeds_share_the_variance_with_users(run):
     cell = next(row for row in comparison.rows if row.name == "Best").cells["NDCG@10"]
     parts = np.array([np.var(one, ddof=1) / 300, 0.02 / 2, 0.0])  # users, trainings, interaction
     assert cell.variance.shares == pytest.approx(parts / parts.sum())
-    text = caption(comparison)
+    text = " ".join([caption(comparison), *notes(comparison)])
     assert "means over 1 or 2 trainings; intervals and tests cover users and trainings" in text
-    assert "standard deviation between trainings 0.1414 in NDCG@10, 0.1414 in Recall@10, of Best" in text
-    assert "one training, taken to vary as those of the other models: A_B & 50%, Second" in text
+    assert "Standard deviation between trainings: 0.1414 in NDCG@10, 0.1414 in Recall@10, of Best" in text
+    assert "One training, taken to vary as those of the other models: A_B & 50%, Second" in text
     assert differences_table(comparison).header[-2:] == ["SD over seeds", "Users/trainings/both"]
     assert "the test users alone: it speaks about these trained models" in caption(compare(run, test="wilcoxon"))
 
@@ -137,6 +137,16 @@ def test_datasets_stand_side_by_side_under_their_names(run):
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}" in latex
     for render in (as_text, as_markdown):
         assert "steam" in render(table)
+
+
+def test_tables_side_by_side_have_a_note_once_if_it_is_true_of_all_and_else_with_its_data(run):
+    both, one = "all models learn from the training part alone", "12 targets can't be hit by any model"
+    first = replace(compare(run), data_sentences=(both,))
+    other = replace(compare(other_run(run, "steam", sha256="other")), data_sentences=(one, both))
+    assert side_by_side([first, other]).notes[:2] == [
+        "All models learn from the training part alone.",
+        "steam: 12 targets can't be hit by any model.",
+    ]
 
 
 def test_equal_places_share_their_emphasis(run):

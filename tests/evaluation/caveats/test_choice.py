@@ -29,11 +29,11 @@ def test_the_variant_that_validation_chooses_is_named_with_its_test_value(tmp_pa
     )
 
 
-def test_the_caption_names_the_choice_in_latex_too(tmp_path):
+def test_the_notes_name_the_choice_in_latex_too(tmp_path):
     comparison = compare_models(load_runs([make_run(tmp_path / "run", GRID)]))
     (sentence,) = comparison.choices
-    caption = next(line for line in table_files(comparison)["table.tex"].splitlines() if line.startswith(r"\caption"))
-    assert "validation chooses" in sentence and sentence in caption
+    assert "validation chooses" in sentence
+    assert f"{sentence[0].upper()}{sentence[1:]}." in table_files(comparison)["table.tex"].splitlines()
     assert not any("validation chooses" in remark for remark in comparison.remarks)
 
 

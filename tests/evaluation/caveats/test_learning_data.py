@@ -1,4 +1,4 @@
-"""The caption says what the models learned from."""
+"""The notes of a table say what the models learned from."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tests.evaluation.made_runs import MIXED, make_run
 
 MODELS = MIXED | {"Markov chain": describe(MarkovChain()), "MF-BPR": describe(MFBPR())}
 DIFFERENT = (
-    "not all models learn from the same data: Popularity, Markov chain, MF-BPR also from the validation part "
+    "Not all models learn from the same data: Popularity, Markov chain, MF-BPR also from the validation part "
     "(64 interactions beside 4,000), SASRec"
 )
 
@@ -24,7 +24,7 @@ DIFFERENT = (
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"fit_on": "train"}, "all models learn from the training part alone"),
+        ({"fit_on": "train"}, "All models learn from the training part alone"),
         ({"fit_on": "train+validation"}, "networks for the epochs that validation chose"),
         ({"fit_on": "mixed"}, DIFFERENT),
         ({}, DIFFERENT),
@@ -34,7 +34,7 @@ DIFFERENT = (
 def test_every_table_says_what_the_models_learned_from(tmp_path, settings, sentence):
     run = make_run(tmp_path / "run", MODELS, **settings)
     table = main_table(compare_models(load_runs([run])))
-    assert sentence in table.caption
+    assert any(sentence in note for note in table.notes)
     assert sentence in as_latex(table).replace("\\", "")
 
 
@@ -50,5 +50,5 @@ def test_nobody_knows_what_an_imported_model_learned_from(tmp_path):
     (tmp_path / "theirs.csv").write_text("user,NDCG@10\n" + "".join(f"{user},0.1\n" for user in users))
     runs = load_runs([run], ["NDCG@10"])
     models = [*runs.models, import_results(tmp_path / "theirs.csv", runs)]
-    caption = main_table(compare_models(replace(runs, models=models))).caption
-    assert "all our models learn from the training part alone; what theirs learned from is not known" in caption
+    notes = main_table(compare_models(replace(runs, models=models))).notes
+    assert "All our models learn from the training part alone; what theirs learned from is not known." in notes

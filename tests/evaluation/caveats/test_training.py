@@ -1,5 +1,7 @@
 """How a training ended is said beside its numbers."""
 
+from dataclasses import replace
+
 import pytest
 
 from aprec_like.losses import BCE, GBCE, Softmax
@@ -10,7 +12,7 @@ from aprec_like.training import Training
 from evaluation.analysis.comparison import compare_models
 from evaluation.analysis.main_table import main_table
 from evaluation.caveats.training import stopped_while_improving, training_caveats
-from evaluation.results.load import load_runs
+from evaluation.results.load import Caveat, load_runs
 from evaluation.table_formats import as_latex
 from tests.evaluation.made_runs import MIXED, make_run
 
@@ -64,14 +66,14 @@ def test_a_training_that_no_prior_holds_back_is_no_better_than_popularity_once_i
         (FROM_ZERO, "prior_start=True, or more patience"),
         (FROM_PRIOR, "more patience or a larger learning rate"),
         (SOFTMAX, "more patience or a larger learning rate"),
-        (ONE_NEGATIVE, "ended: more patience or a larger learning rate"),
+        (ONE_NEGATIVE, "more patience or a larger learning rate"),
     ],
     ids=["gBCE", "gBCE from the prior", "softmax", "one negative, whose prior is 0"],
 )
 def test_the_remedy_fits_the_model(settings, remedy):
     (caveat,) = training_caveats(settings, [status_beside(0.0697, 0.0646, 0.9)])
     assert "0.0697 against 0.0646, 90 % of its first items" in caveat.sentence.replace("90%", "90 %")
-    assert remedy in caveat.sentence
+    assert caveat.remedy.startswith(remedy) and caveat.advice == f"{caveat.sentence}: {caveat.remedy}"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_the_remedy_fits_the_model(settings, remedy):
 def test_the_remedy_names_the_limit_that_ended_training(stopped_by, remedy):
     status = status_beside(0.0417, 0.0436, 0.7, stopped_by=stopped_by)
     for settings, words in ((SOFTMAX, f"{remedy} or a larger"), (FROM_ZERO, f"prior_start=True, or {remedy}, lets")):
-        assert words in training_caveats(settings, [status])[0].sentence
+        assert words in training_caveats(settings, [status])[0].remedy
 
 
 def test_several_trainings_are_counted():
@@ -117,12 +119,22 @@ def test_a_model_is_underfit_if_its_budget_ended_while_it_improved(status, expec
     assert stopped_while_improving(status) is expected
 
 
-def test_table_latex_and_caption_carry_the_marks(tmp_path):
+def test_labels_and_notes_of_the_table_carry_the_marks_in_latex_too(tmp_path):
     """The networks of a made run have their best epoch, the fourth, among the last of five."""
     table = main_table(compare_models(load_runs([make_run(tmp_path / "run")])))
     labels = [row[0] for block in table.blocks for row in block]
     assert labels[:2] == ["Popularity", "SASRec (underfit)"]
-    assert "SASRec: still improving when training ended (best epoch 4 of 5)" in table.caption
+    assert "SASRec: still improving when training ended (best epoch 4 of 5)." in table.notes
     latex = as_latex(table)
     assert "SASRec (underfit) &" in latex and "SSM: still improving" in latex
     assert set(MIXED) == {name.removesuffix(" (underfit)") for name in labels}
+
+
+def test_a_remedy_is_told_once_for_all_models_that_it_would_help_and_is_a_comment_in_latex(tmp_path):
+    comparison = compare_models(load_runs([make_run(tmp_path / "run")]))
+    caveat = Caveat("never started", "worse than Popularity", "more patience lets it start")
+    rows = [replace(row, caveats=(caveat,)) for row in comparison.rows[:2]]
+    latex = as_latex(main_table(replace(comparison, rows=rows)))
+    assert latex.count("more patience") == 1
+    assert f"% {rows[0].name}, {rows[1].name}: more patience lets it start" in latex.splitlines()
+    assert f"{rows[1].name}: worse than Popularity." in latex

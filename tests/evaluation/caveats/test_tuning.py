@@ -6,7 +6,7 @@ from aprec_like.errors import InputError
 from aprec_like.recipe import TuningBudget
 from aprec_like.settings import describe
 from evaluation.analysis.comparison import compare_models
-from evaluation.analysis.main_table import caption, main_table
+from evaluation.analysis.main_table import main_table, notes
 from evaluation.analysis.unrounded import comparison_csv, comparison_json
 from evaluation.page.sections import describe_results, summarise
 from evaluation.results.load import load_runs
@@ -42,16 +42,16 @@ def test_the_budget_is_a_column_of_every_format(tmp_path):
     assert header.endswith("seconds_to_best,tuning_trials,tuning_epochs,tuning_hours") and first.endswith(",,,")
 
 
-def test_the_caption_has_the_whole_budget(tmp_path):
-    text = caption(compare_models(tuned_run(tmp_path / "run", {"SASRec": FIFTY, "SSM": TEN})))
-    expected = "tuned on validation: SASRec 50 trials of 3 settings (24 combinations), 812 epochs, 0.8 h, "
+def test_the_notes_have_the_whole_budget(tmp_path):
+    text = " ".join(notes(compare_models(tuned_run(tmp_path / "run", {"SASRec": FIFTY, "SSM": TEN}))))
+    expected = "Tuned on validation: SASRec 50 trials of 3 settings (24 combinations), 812 epochs, 0.8 h, "
     assert expected in text and "SSM 10 trials of 2 settings (continuous), 0.05 h" in text
     assert "SASRec-Softmax and gSASRec <t> & $k$ not at all" in text
 
 
 def test_a_table_without_tuned_models_is_as_before(tmp_path):
     comparison = compare_models(tuned_run(tmp_path / "run", {}))
-    assert "Tuning" not in main_table(comparison).header and "tuned" not in caption(comparison)
+    assert "Tuning" not in main_table(comparison).header and "tuned" not in " ".join(notes(comparison)).lower()
     assert not any("tuned" in remark for remark in comparison.remarks)
 
 

@@ -192,4 +192,4 @@ def test_the_command_puts_an_import_in_the_same_tested_table(ranked_run, exporte
     assert compare.run_command(compare.main) == 0
     out = capsys.readouterr().out
     assert '"Bad (imported)"' in out and '"family_size": 3' in out
-    assert "imported results are one training: Bad (imported)" in out
+    assert "Imported results are one training: Bad (imported)" in out
