@@ -91,19 +91,17 @@ def as_latex(table: Table, fit: Fit = "natural") -> str:
         fit: `column` and `page` give a table, or a table* over both columns, in a smaller font, which is scaled down
             where it is still too wide.
     """
-    column_marks = [next(filter(None, marks), "") for marks in zip(*_marks(table), strict=True)]
+    rooms = _latex_rooms(table)
 
     def line(row: TableRow) -> str:
-        return " & ".join(map(_latex_cell, row, column_marks)) + r" \\"
+        return " & ".join(map(_latex_cell, row, rooms)) + r" \\"
 
     titles = [" & ".join(escape_latex(title) for title in table.header) + r" \\"]
     blocks = [titles, *([line(row) for row in block] for block in table.non_empty_blocks)]
     label = "".join(character if character.isalnum() else "-" for character in table.label)
     environment = "table*" if fit == "page" else "table"
     packages = ["booktabs", *([] if fit == "natural" else ["graphicx"])]
-    has_spread = any(
-        isinstance(entry, Entry) and entry.spread for block in table.blocks for row in block for entry in row
-    )
+    has_spread = any(room.spread for room in rooms)
     caption = table.caption + (" ± is the standard deviation over seeds." if has_spread else "")
     columns = f"l{'r' * (len(table.header) - 1)}"
     return "\n".join(
@@ -136,22 +134,31 @@ def _latex_notes(notes: Sequence[str]) -> list[str]:
     return [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright", *map(escape_latex, notes), "}"]
 
 
-def _marks(table: Table) -> list[list[str]]:
-    """Return the marks of all cells, row by row."""
-    rows = itertools.chain(*table.non_empty_blocks)
-    return [["" if isinstance(entry, str) else entry.mark for entry in row] for row in rows] or [
-        [""] * len(table.header)
-    ]
+def _latex_rooms(table: Table) -> list[Entry]:
+    """Return for each column a spread and a mark that one of its cells has, for which the others leave room."""
+
+    def room(column: Sequence[Entry | str]) -> Entry:
+        cells = [cell for cell in column if isinstance(cell, Entry)]
+        spreads, marks = ([getattr(cell, name) for cell in cells] for name in ("spread", "mark"))
+        return Entry("", mark=max(marks, default=""), spread=max(spreads, default=""))
+
+    rows = [*itertools.chain(*table.non_empty_blocks)] or [table.header]
+    return [room(column) for column in zip(*rows, strict=True)]
 
 
-def _latex_cell(entry: Entry | str, column_mark: str) -> str:
-    """Return a cell; in a column with marks a cell without one has room for it, so that numbers stay aligned."""
+def _latex_cell(entry: Entry | str, room: Entry) -> str:
+    """Return a cell; where it lacks a spread or a mark that its column has, room for it keeps the numbers aligned."""
     plain = Entry(entry) if isinstance(entry, str) else entry
+    if not plain.text:
+        return ""
     text = LATEX_EMPHASIS[plain.emphasis].format(MINUS.sub("$-$", escape_latex(plain.text)))
-    spread = rf"{{\scriptsize$\pm${plain.spread}}}" if plain.spread else ""
-    if plain.mark or not (column_mark and plain.text):
-        return text + spread + _latex_mark(plain.mark)
-    return rf"{text}{spread}\phantom{{{_latex_mark(column_mark)}}}"
+    missing = ("" if plain.mark else _latex_mark(room.mark)) + ("" if plain.spread else _latex_spread(room.spread))
+    space = rf"\phantom{{{missing}}}" if missing else ""
+    return text + _latex_spread(plain.spread) + _latex_mark(plain.mark) + space
+
+
+def _latex_spread(spread: str) -> str:
+    return rf"{{\scriptsize$\pm${spread}}}" if spread else ""
 
 
 def _latex_mark(mark: str) -> str:

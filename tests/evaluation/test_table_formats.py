@@ -67,3 +67,12 @@ def test_wide_tables_compile_in_two_columns_without_an_overfull_box(tmp_path):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
     log = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "Overfull" not in log
+
+
+def test_latex_numbers_stay_aligned_beside_spreads_and_their_marks_stay_beside_them():
+    rows = [["A", Entry("0.25", mark="*")], ["B", Entry("0.50", "best", spread="0.01")], ["C", Entry("0.10")]]
+    lines = as_latex(Table("t", ["Model", "NDCG"], [rows])).splitlines()
+    spread = r"{\scriptsize$\pm$0.01}"
+    assert rf"A & 0.25$^{{*}}$\phantom{{{spread}}} \\" in lines
+    assert rf"B & \textbf{{0.50}}{spread}\phantom{{$^{{*}}$}} \\" in lines
+    assert rf"C & 0.10\phantom{{$^{{*}}${spread}}} \\" in lines
