@@ -82,10 +82,10 @@ def check_tuple(owner: str, name: str, value: object) -> None:
         raise TypeError(f"{owner} needs {name} to be a tuple: {name}=({shown},) with a comma. Received: {shown}")
 
 
-def check_type(owner: str, name: str, value: object, kind: type | tuple[type, ...]) -> None:
+def check_type(owner: str, name: str, value: object, kind: type | tuple[type, ...], example: str = "") -> None:
     """Raise `TypeError` unless the setting `name` of the class `owner` is an instance of `kind`."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        expected = " or ".join(kind.__name__ for kind in kinds)
+        expected = " or ".join(kind.__name__ for kind in kinds) + (f", such as {example}" if example else "")
         received = f"the class {value.__name__}, not an instance of it" if isinstance(value, type) else repr(value)
         raise TypeError(f"{owner} needs {name} to be a {expected}. Received: {received}")

@@ -12,6 +12,11 @@ from pathlib import Path
 from evaluation.cli import DONE, EXIT_CODES, add_memory_option, import_tensorflow, program, run_command
 
 COLUMN_OPTIONS = ("user", "item", "timestamp", "rating")
+FORMAT_OPTIONS = {
+    "separator": "characters between the columns of a CSV file (default: a comma; a tab in a .tsv file)",
+    "encoding": "encoding of a CSV file (default: utf-8)",
+    "time_unit": "unit of timestamps that are numbers: s, ms, us or ns (default: s)",
+}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -46,6 +51,9 @@ def parse_arguments() -> argparse.Namespace:
         describe.add_argument(
             f"--{column}", metavar="COLUMN", help=f"name of the {column} column of a CSV or Parquet file"
         )
+    for option, text in FORMAT_OPTIONS.items():
+        metavar = "TEXT" if option == "separator" else "NAME"
+        describe.add_argument(f"--{option.replace('_', '-')}", metavar=metavar, help=text)
     return parser.parse_args()
 
 
@@ -64,7 +72,9 @@ def main() -> int:
         import_tensorflow()  # the predicted memory depends on the classes of models
         from evaluation.datasheets.describe import describe_data
 
-        print(describe_data(arguments.name, data_dir, {name: getattr(arguments, name) for name in COLUMN_OPTIONS}))
+        columns = {name: getattr(arguments, name) for name in COLUMN_OPTIONS}
+        formats = {name: value for name in FORMAT_OPTIONS if (value := getattr(arguments, name)) is not None}
+        print(describe_data(arguments.name, data_dir, columns, formats))
     return DONE
 
 

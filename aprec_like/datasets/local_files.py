@@ -33,6 +33,12 @@ def search_folders(data_dir: Path) -> list[Path]:
     return list({folder.resolve(): folder for folder in reversed(folders)}.values())[::-1]
 
 
+def find_file(path: str, data_dir: Path) -> Path | None:
+    """Return the first file of this path, plain or gzipped, in the folders to look in; `None` if there is none."""
+    found = (find_plain_or_gzipped(folder / path) for folder in search_folders(data_dir))
+    return next((each for each in found if each is not None), None)
+
+
 def missing_error(path: str, data_dir: Path, kind: str = "file") -> InputError:
     """Return the error of a path that is nowhere, with all places and what to do."""
     places = [Path(path)] if Path(path).is_absolute() else [folder / path for folder in search_folders(data_dir)]

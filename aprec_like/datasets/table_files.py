@@ -12,11 +12,12 @@ from typing import ClassVar
 from typing_extensions import override
 
 from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.local_files import missing_error, search_folders
+from aprec_like.datasets.local_files import find_file, missing_error, search_folders
 from aprec_like.datasets.tables.columns import TIME_UNITS, Columns
 from aprec_like.datasets.tables.reading import read_tables
 from aprec_like.datasets.tables.sources import ParquetSource, TableSource, parquet_files, partitions_of
 from aprec_like.datasets.tables.text_source import TextFormat, TextSource
+from aprec_like.datasets.titles import with_titles
 from aprec_like.datasets.user_file import UserFile
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
@@ -38,6 +39,7 @@ class TableFile(UserFile):
         timestamp: name of the column of timestamps, numbers or ISO 8601 dates.
         rating: name of the column of ratings.
         time_unit: unit of timestamps that are numbers: "s", "ms", "us" or "ns".
+        titles: path of a CSV, TSV or Parquet file with the titles of items, in the columns `item` and "title".
     """
 
     KIND: ClassVar[str] = "file"
@@ -47,6 +49,7 @@ class TableFile(UserFile):
     timestamp: str | None = None
     rating: str | None = None
     time_unit: str = field(default="s", kw_only=True, metadata=OMIT_DEFAULT)
+    titles: str | None = field(default=None, kw_only=True, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         names = self.columns.names
@@ -66,7 +69,12 @@ class TableFile(UserFile):
         paths = self._find_all(data_dir)
         if not paths:
             raise missing_error(self.path, data_dir, self.KIND)
-        return load_cached(paths, self, lambda: self._read_all(paths))
+        if self.titles is None:
+            return load_cached(paths, self, lambda: self._read_all(paths))
+        titles = find_file(self.titles, data_dir)
+        if titles is None:
+            raise missing_error(self.titles, data_dir)
+        return load_cached([*paths, titles], self, lambda: with_titles(self._read_all(paths), titles, self.item))
 
     @override
     def is_on_disk(self, data_dir: Path) -> bool:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from aprec_like.datasets.base import Dataset
 from aprec_like.datasets.cache import load_cached
-from aprec_like.datasets.local_files import check_unpacked_size, find_plain_or_gzipped, missing_error, search_folders
+from aprec_like.datasets.local_files import check_unpacked_size, find_file, missing_error
 from aprec_like.interactions import Interactions
 
 
@@ -41,8 +41,7 @@ class UserFile(Dataset):
         return self._find(data_dir) is not None
 
     def _find(self, data_dir: Path) -> Path | None:
-        found = (find_plain_or_gzipped(folder / self.path) for folder in search_folders(data_dir))
-        return next((path for path in found if path is not None), None)
+        return find_file(self.path, data_dir)
 
     @abstractmethod
     def _read(self, path: Path) -> Interactions:

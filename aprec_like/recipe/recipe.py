@@ -57,7 +57,7 @@ class Evaluation:
         if not self.metrics:
             raise ValueError("Evaluation needs at least one metric. Received: none")
         for metric in self.metrics:
-            check_type("Evaluation", "metrics", metric, Metric)
+            check_type("Evaluation", "metrics", metric, Metric, "Recall(10)")
         if len(set(self.metrics)) < len(self.metrics):
             raise ValueError(f"Evaluation needs each metric once. Received: {', '.join(map(str, self.metrics))}")
         if self.depth < 1:

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from aprec_like.datasets.local_files import RECIPE_FOLDER
 from aprec_like.errors import InputError
+from aprec_like.recipe.mistakes import explain
 from aprec_like.recipe.own_code import is_own
 from aprec_like.recipe.recipe import Recipe
 from aprec_like.settings import dataclasses_in
@@ -46,7 +47,7 @@ def _execute(path: Path) -> ModuleType:
         # An import could load outdated bytecode of the file.
         exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
     except Exception as error:  # the recipe is user code and may raise anything
-        raise InputError(f"{_location(path, error)}: {_message(error)}") from error
+        raise InputError(f"{_location(path, error)}: {explain(error)}") from error
     return module
 
 
@@ -92,9 +93,3 @@ def _location(path: Path, error: Exception) -> str:
     """Return the file and the line of the recipe where an error was raised."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f"{path}:{lines[-1]}" if lines else str(path)
-
-
-def _message(error: Exception) -> str:
-    """Return the message of an error on one line, with the class of the error unless it is a refused setting."""
-    message = " ".join(str(error).split()) or "no message"
-    return message if type(error) in (ValueError, InputError) else f"{type(error).__name__}: {message}"

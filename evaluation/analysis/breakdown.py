@@ -254,7 +254,7 @@ def strata_table(strata: Sequence[Stratum], metric: str, first: str, second: str
         [
             [
                 title,
-                f"{stratum.bounds[0]:g} to {stratum.bounds[1]:g}",
+                " to ".join(f"{bound:,.0f}" if bound.is_integer() else f"{bound:.3g}" for bound in stratum.bounds),
                 f"{stratum.num_users:,}",
                 signed(stratum.difference.mean, ".4f"),
                 f"{signed(stratum.difference.low, '.4f')} to {signed(stratum.difference.high, '.4f')}",
@@ -265,10 +265,10 @@ def strata_table(strata: Sequence[Stratum], metric: str, first: str, second: str
     ]
     return Table(
         label=f"why-{metric}",
-        header=["By", "From", "Users", f"{first} minus {second}", "95 % interval"],
+        header=["By", "Range", "Users", f"{first} minus {second}", "95 % interval"],
         blocks=blocks,
         caption=f"{metric} of {first} minus that of {second} among users in quarters by what they are like; intervals "
-        "are not corrected for their number.",
+        "cover the chance in users alone, not in training, and are not corrected for their number.",
     )
 
 

@@ -18,12 +18,11 @@ from evaluation.analysis.breakdown import (
     stratify,
 )
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
-from evaluation.analysis.cost_table import cost_table, model_costs
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
 from evaluation.analysis.published import is_as_published, published_table
-from evaluation.analysis.time_to_quality import time_table
+from evaluation.analysis.training_cost import cost_table, model_costs, time_table
 from evaluation.analysis.unrounded import comparison_csv, comparison_json
 from evaluation.cli import DONE, FAILED
 from evaluation.results.imported import import_results

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from evaluation.analysis.captions import (
+    family_text,
+    remedies,
+    shared_caption,
+    shared_notes,
+    significance_mark,
+    training_sentences,
+)
 from evaluation.analysis.comparison import Comparison, Row
-from evaluation.analysis.significance import POWER, TEST_NAMES, TRAINING_TESTS
-from evaluation.analysis.variance import MIN_SEEDS
+from evaluation.analysis.significance import POWER, TEST_NAMES
 from evaluation.caveats.tuning import tuning_text
-from evaluation.table import Entry, Table, TableRow, as_sentence, signed
+from evaluation.table import Entry, Table, TableRow, signed
 
 
 def main_table(comparison: Comparison, *, show_published: bool = True, without: Sequence[str] = ()) -> Table:
@@ -51,9 +58,6 @@ def _side_by_side(comparisons: Sequence[Comparison], show_published: bool) -> Ta
         [f"{name} (quoted)", *(entry for part in parts for entry in part.quoted_entries(name))] for name in quoted
     ]
     titled = list(zip(titles, comparisons, strict=True))
-    captions = [(f"{title}. " if title else "") + caption(comparison) for title, comparison in titled]
-    shared = set.intersection(*(set(notes(comparison)) for comparison in comparisons))
-    own_notes = [f"{title}: {note}" for title, comparison in titled for note in notes(comparison) if note not in shared]
     return Table(
         label="-".join(comparison.run for comparison in comparisons),
         header=["Model", *(title for part in parts for title in part.header)],
@@ -62,8 +66,8 @@ def _side_by_side(comparisons: Sequence[Comparison], show_published: bool) -> Ta
             rows(bounds),
             quoted_rows,
         ],
-        caption=" ".join(captions),
-        notes=[*(note for note in notes(comparisons[0]) if note in shared), *own_notes],
+        caption=shared_caption(titled),
+        notes=shared_notes(titled),
         remarks=[text for comparison in comparisons for text in (*comparison.remarks, *remedies(comparison.rows))],
         spans=[(title, len(part.header)) for title, part in zip(titles, parts, strict=True)] if has_titles else (),
     )
@@ -114,116 +118,6 @@ def value_entry(comparison: Comparison, row: Row, metric: str) -> Entry:
     digits = comparison.num_digits(metric)
     spread = "" if cell.seed_std is None else f"{cell.seed_std:.{digits}f}"
     return Entry(f"{cell.value.mean:.{digits}f}", comparison.emphasis(row.name, metric), mark, spread)
-
-
-def significance_mark(comparison: Comparison) -> str:
-    """Return a star for differences from the best model, a dagger for differences from the baseline."""
-    return "†" if comparison.rules.baseline else "*"
-
-
-def caption(comparison: Comparison) -> str:
-    """Return a sentence on what the numbers are, how they were tested and of what chance; `notes` has the rest."""
-    sentences = [
-        f"Means over {_users_text(comparison)}; the whole catalogue is ranked, seen items "
-        + ("excluded" if comparison.exclude_seen else "included"),
-    ]
-    if len(comparison.rows) > 1:
-        sentences.append("best in bold, second underlined")
-    if comparison.num_candidates:
-        drawn = f"the target among itself and {comparison.num_candidates} drawn items"
-        sentences.insert(1, f"(sampled): {drawn}, not comparable with rankings of the catalogue")
-    if comparison.family_size:
-        rules = comparison.rules
-        against = f"from {rules.baseline}" if rules.baseline else "from the best"
-        sentences.append(
-            f"{significance_mark(comparison)} differs {against} ({TEST_NAMES[rules.test]}, p < {rules.alpha:g}, "
-            f"{family_text(comparison)})"
-        )
-    return "; ".join([*sentences, *training_sentences(comparison)[:1]]) + "."
-
-
-def notes(comparison: Comparison) -> list[str]:
-    """Return sentences that readers must know: the data, the trainings, single models, the choice among variants."""
-    sentences = [*comparison.data_sentences, *training_sentences(comparison)[1:], *comparison.choices]
-    return [*map(as_sentence, sentences), *caveat_sentences(comparison.rows)]
-
-
-def _users_text(comparison: Comparison) -> str:
-    """Return how many users were ranked; for a random sample also of how many, and the widest 95 % intervals."""
-    if comparison.sample is None:
-        return f"{comparison.num_users:,} users"
-    num_all, seed = comparison.sample
-    widths = {
-        metric: max((value.high - value.low) / 2 for value in (row.cells[metric].value for row in comparison.rows))
-        for metric in comparison.metrics
-        if comparison.rows
-    }
-    intervals = ", ".join(f"{width:.2g} in {metric}" for metric, width in widths.items())
-    sample = f"a random sample of {comparison.num_users:,} of {num_all:,} users"
-    return f"{sample} (seed {seed}; half-widths of 95 % intervals up to {intervals})"
-
-
-def caveat_sentences(rows: Sequence[Row]) -> list[str]:
-    """Return what readers must know about the values of single models."""
-    return [f"{row.name}: {', '.join(caveat.sentence for caveat in row.caveats)}." for row in rows if row.caveats]
-
-
-def remedies(rows: Sequence[Row]) -> list[str]:
-    """Return what would help the trainings of single models, once for all models that it would help."""
-    helped: dict[str, list[str]] = {}
-    for row in rows:
-        for caveat in row.caveats:
-            if caveat.remedy:
-                helped.setdefault(caveat.remedy, []).append(row.name)
-    return [f"{', '.join(names)}: {remedy}" for remedy, names in helped.items()]
-
-
-def family_text(comparison: Comparison) -> str:
-    """Return how p-values are corrected, and for which tests."""
-    rules, size = comparison.rules, f"{comparison.family_size:,}"
-    if rules.correction == "none":
-        return f"not corrected, {size} tests"
-    corrected = f"{rules.correction.capitalize()}-corrected over"
-    if rules.baseline:
-        return f"{corrected} {size} tests"
-    return f"{corrected} all {size} pairs of models and metrics, which covers the choice of the best"
-
-
-def training_sentences(comparison: Comparison) -> list[str]:
-    """Return whether tests and intervals cover the chance in training beside that of users, then its size."""
-    rows = [row for row in comparison.rows if row.origin != "counting"]
-    if not rows:
-        return []
-    imported = [row.name for row in rows if row.origin == "imported"]
-    sentences = [f"imported results are one training: {', '.join(imported)}"] if imported else []
-    if not comparison.training_std:
-        return [
-            "one training of each model: intervals and tests cover the chance in users, not in training, and speak "
-            "about these trained models, not about the methods",
-            *sentences,
-        ]
-    num_seeds = sorted({len(row.seeds) for row in rows})
-    spread = ", ".join(f"{value:.4f} in {metric}" for metric, value in comparison.training_std.items())
-    several = [row for row in rows if len(row.seeds) > 1]
-    covering = "intervals and tests cover users and trainings"
-    if comparison.family_size and comparison.rules.test not in TRAINING_TESTS:
-        covering = "intervals cover users and trainings, the test users alone: it speaks about these trained models"
-    pooled = f"pooled over {len(several)} models" if len(several) > 1 else f"of {several[0].name}"
-    own = [row.name for row in several if len(row.seeds) >= MIN_SEEDS]
-    sentences = [
-        f"means over {_join_numbers(num_seeds)} trainings; {covering}",
-        f"standard deviation between trainings: {spread}, {pooled}"
-        + (f"; its own for {', '.join(own)}" if own and len(several) > 1 else ""),
-        *sentences,
-    ]
-    if single := [row.name for row in rows if len(row.seeds) == 1 and row.origin == "trained"]:
-        sentences.append(f"one training, taken to vary as those of the other models: {', '.join(single)}")
-    return sentences
-
-
-def _join_numbers(numbers: Sequence[int]) -> str:
-    *first, last = map(str, numbers)
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def differences_table(comparison: Comparison) -> Table:

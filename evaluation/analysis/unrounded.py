@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from aprec_like.types import Json
+from evaluation.analysis.captions import caption, notes
 from evaluation.analysis.comparison import Cell, Comparison, Row
-from evaluation.analysis.main_table import caption, differences_table, main_table, notes
+from evaluation.analysis.main_table import differences_table, main_table
 from evaluation.table_formats import as_latex, as_markdown, format_csv
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from aprec_like.types import Json
 
-MIN_TIED_SHARE = 0.9
-"""From this share of ties on, a time says little about the order of interactions."""
+MIN_TIED_SHARE = 0.1
+"""From this share of ties on, readers must know that not the times alone order the interactions."""
 
 
 def data_sentences(dataset: Json) -> list[str]:
     """Return what a reader must know about the split, from the content of dataset.json."""
-    found = [_users_sentence(dataset), _unreachable_sentence(dataset), _unlearned_sentence(dataset)]
-    found.append(_ties_sentence(dataset))
+    found = [*dataset.get("notes", []), _users_sentence(dataset), _unreachable_sentence(dataset)]
+    found += [_unlearned_sentence(dataset), _ties_sentence(dataset)]
     return [sentence for sentence in (*found, leakage_sentence(dataset.get("leakage"))) if sentence]
 
 
@@ -44,7 +44,7 @@ def _unlearned_sentence(dataset: Json) -> str | None:
 
 
 def _ties_sentence(dataset: Json) -> str | None:
-    """Return that times hardly order the interactions, as after a rounding to days; `None` if they do."""
+    """Return how many interactions their times do not order, as after a rounding to days; `None` if they are few."""
     tied_share = dataset.get("tied_share")
     if tied_share is None or tied_share < MIN_TIED_SHARE:
         return None

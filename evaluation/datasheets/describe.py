@@ -34,8 +34,8 @@ from aprec_like.training import Trained, Training
 from aprec_like.types import Array
 from evaluation.caveats.data import leakage_sentence
 from evaluation.printable import printable
+from evaluation.running.data_description import density, latex_row
 from evaluation.running.plan import predict_memory
-from evaluation.table_formats import escape_latex
 
 QUANTILES = {"least": 0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "most": 1}
 NUM_POPULAR = 5
@@ -50,9 +50,18 @@ USUAL_NAMES = {
 """Column names that are recognised without an option."""
 
 
-def describe_data(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> str:
-    """Return the datasheets of a published dataset or of a file, whose columns may be named."""
-    found = _load(name, data_dir, column_names)
+def describe_data(
+    name: str, data_dir: Path, column_names: Mapping[str, str | None], formats: Mapping[str, str] | None = None
+) -> str:
+    """Return the datasheets of a published dataset or of a file.
+
+    Args:
+        name: of the dataset, or path of the file.
+        data_dir: the data folder.
+        column_names: names of columns by purpose; usual names are found without.
+        formats: settings of `CSVFile` on how a file is written; `time_unit` is for other tables too.
+    """
+    found = _load(name, data_dir, column_names, formats or {})
     return "\n\n".join(describe_interactions(title, interactions) for title, interactions in found.items())
 
 
@@ -66,7 +75,7 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
         "users": f"{users:,}",
         "items": f"{items:,}" + (f", of which {num_occurring:,} occur" if num_occurring < items else ""),
         "interactions": f"{count:,}",
-        "density": f"{_density(interactions):.4%} of all pairs of a user and an item",
+        "density": f"{density(interactions):.4%} of all pairs of a user and an item",
         "per user": _quantiles(interactions.lengths),
         "per item": _quantiles(item_counts),
         "repeats": f"{num_repeats:,} repeated interactions of a user with an item ({num_repeats / count:.1%})",
@@ -79,20 +88,9 @@ def describe_interactions(title: str, interactions: Interactions) -> str:
     return "\n".join([printable(title), *(f"  {name:<{width}}  {printable(text)}" for name, text in lines.items())])
 
 
-def latex_row(title: str, interactions: Interactions) -> str:
-    """Return a row of a LaTeX table of datasets: name, users, items, interactions, mean length, density."""
-    users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
-    density = f"{_density(interactions):.4%}".replace("%", r"\%")
-    return rf"{escape_latex(title)} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {density} \\"
-
-
-def _density(interactions: Interactions) -> float:
-    """Return the share of pairs of a user and an item that occur, however often."""
-    num_pairs = interactions.num_interactions - int(is_repeat(interactions).sum())
-    return num_pairs / (interactions.num_users * interactions.num_items)
-
-
-def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> dict[str, Interactions]:
+def _load(
+    name: str, data_dir: Path, column_names: Mapping[str, str | None], formats: Mapping[str, str]
+) -> dict[str, Interactions]:
     """Load all datasets that a published name or a file stands for, by title."""
     if name in PUBLISHED:
         return {name: PUBLISHED[name].load(data_dir)}
@@ -101,33 +99,53 @@ def _load(name: str, data_dir: Path, column_names: Mapping[str, str | None]) -> 
         raise InputError(f"{name} is neither a file, a folder of Parquet files, nor one of {', '.join(PUBLISHED)}")
     if path.name == ZIP_NAME:
         return {f"{ZIP_NAME} as published": read_as_published(path), "MovieLens1M": MovieLens1M().load(path.parent)}
-    return {path.name.removesuffix(".gz"): _dataset(path.absolute(), column_names).load(path.parent)}
+    return {path.name.removesuffix(".gz"): _dataset(path.absolute(), column_names, formats).load(path.parent)}
 
 
-def _dataset(path: Path, column_names: Mapping[str, str | None]) -> Dataset:
+def _dataset(path: Path, column_names: Mapping[str, str | None], formats: Mapping[str, str]) -> Dataset:
     """Return the dataset that reads a file, by the extension of its name."""
-    if path.is_dir():
-        return _parquet(ParquetFolder, path, parquet_files(path)[0], column_names)
     extension = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if extension == "inter":
-        return AtomicFile(str(path))
     if extension in ("csv", "tsv"):
         separator = "\t" if extension == "tsv" else ","
-        columns = _find_columns(path, column_names, read_header(path, TextFormat(separator)))
-        return CSVFile(str(path), columns.user, columns.item, columns.timestamp, columns.rating, separator=separator)
+        file_format = TextFormat(formats.get("separator", separator), encoding=formats.get("encoding", "utf-8"))
+        columns = _find_columns(path, column_names, read_header(path, file_format))
+        return CSVFile(
+            str(path),
+            columns.user,
+            columns.item,
+            columns.timestamp,
+            columns.rating,
+            separator=file_format.separator,
+            encoding=file_format.encoding,
+            time_unit=formats.get("time_unit", "s"),
+        )
+    if others := [name for name in formats if name != "time_unit"]:
+        raise InputError(f"{path}: is no .csv or .tsv file, which alone has --{others[0]}")
+    if path.is_dir():
+        return _parquet(ParquetFolder, path, parquet_files(path)[0], column_names, formats)
     if extension == "parquet":
-        return _parquet(ParquetFile, path, path, column_names)
+        return _parquet(ParquetFile, path, path, column_names, formats)
+    if extension == "inter":
+        return AtomicFile(str(path), **formats)
+    if formats:
+        raise InputError(f"{path}: has no timestamps, and so no --time-unit")
     return SequenceFile(str(path)) if has_sequences(path) else TextFile(str(path))
 
 
-def _parquet(reader: type[ParquetFile], path: Path, first: Path, column_names: Mapping[str, str | None]) -> Dataset:
+def _parquet(
+    reader: type[ParquetFile],
+    path: Path,
+    first: Path,
+    column_names: Mapping[str, str | None],
+    formats: Mapping[str, str],
+) -> Dataset:
     """Return the dataset of a Parquet file or of a folder with a first file."""
     try:
         header = ParquetSource(first, partitions_of(first)).column_names()
     except Exception as error:  # a damaged file makes Arrow raise anything
         raise InputError(f"{first}: is not a Parquet file, or damaged: {first_line(error)}") from error
     columns = _find_columns(path, column_names, header)
-    return reader(str(path), columns.user, columns.item, columns.timestamp, columns.rating)
+    return reader(str(path), columns.user, columns.item, columns.timestamp, columns.rating, **formats)
 
 
 def _find_columns(path: Path, column_names: Mapping[str, str | None], header: list[str]) -> Columns:

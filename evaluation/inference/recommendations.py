@@ -118,7 +118,8 @@ def print_recommendations(options: RecommendOptions) -> int:
         answer |= {"history": known, "recommendations": recommended}
         print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        print(as_text(options.model, known, recommended))
+        has_seeds = [name for name, _, _ in run.models()].count(options.model) > 1
+        print(as_text(f"{options.model}, seed {loaded.seed}" if has_seeds else options.model, known, recommended))
     return DONE
 
 

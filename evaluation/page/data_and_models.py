@@ -13,7 +13,7 @@ from aprec_like.errors import InputError
 from aprec_like.recipe_classes import DATA_CLASSES
 from aprec_like.settings import restore
 from aprec_like.types import Json
-from evaluation.analysis.cost_table import cost_table, model_costs
+from evaluation.analysis.training_cost import cost_table, model_costs
 from evaluation.caveats.training import training_caveats
 from evaluation.page.html import Badge, Cell, Fact, HtmlTable, number_cell, to_html_table
 from evaluation.results.load import Caveat, LoadedRuns, ModelResults
@@ -99,12 +99,17 @@ def _budget_row(model: ModelResults) -> list[Cell]:
         number_cell(model.best_validation, ".4f"),
         number_cell(_mean_status(model, "seconds_to_best", 60), ".1f"),
         number_cell(_mean_status(model, "seconds_total", 60), ".1f"),
-        number_cell(_mean_status(model, "best_epoch"), ".0f"),
-        number_cell(_mean_status(model, "epochs"), ".0f"),
+        Cell(_epochs(statuses, "best_epoch")),
+        Cell(_epochs(statuses, "epochs")),
         Cell(", ".join(dict.fromkeys(reasons))),
         number_cell(_mean_status(model, "peak_memory_gib"), ".2f"),
         Cell(", ".join(map(str, model.seeds))),
     ]
+
+
+def _epochs(statuses: Sequence[Json], name: str) -> str:
+    """Return a number of epochs of every training."""
+    return ", ".join(f"{status[name]:,}" for status in statuses if name in status)
 
 
 def _mean_status(model: ModelResults, name: str, divisor: float = 1) -> float | None:

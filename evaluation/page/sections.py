@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 
 from aprec_like.errors import InputError
 from evaluation.analysis.breakdown import BeyondAccuracy, beyond_accuracy_table, effects_table
+from evaluation.analysis.captions import caption, notes, training_sentences
 from evaluation.analysis.comparison import Comparison, Row
 from evaluation.analysis.main_table import (
-    caption,
     differences_table,
     format_p_value,
     main_table,
-    notes,
     num_published_digits,
-    training_sentences,
     value_entry,
 )
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table

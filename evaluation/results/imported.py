@@ -34,7 +34,10 @@ def import_results(path: Path, runs: LoadedRuns) -> ModelResults:
     is_tagged = "tag" in frame and frame["tag"].nunique() == 1
     name = printable(unquote(frame["tag"].iloc[0]) if is_tagged else path.name.split(".")[0])
     if "user" not in frame:
-        raise InputError(f"{path}: must have a column user. Received: {', '.join(frame.columns)}")
+        raise InputError(
+            f"{path}: must have the columns user, item and score or rank, or user and metrics. "
+            f"Received: {', '.join(frame.columns)}"
+        )
     _check_users(path, frame["user"], runs.cases["user"].astype(str))
     if "item" in frame:
         values, caveats = _values_of_rankings(path, frame, runs)

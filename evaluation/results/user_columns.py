@@ -165,7 +165,7 @@ def check_metric_names(path: Path, metrics: Iterable[str], stored: Iterable[str]
             try:
                 metric_named(metric.removesuffix(SAMPLED))
             except InputError as error:
-                raise InputError(f"{path}: has no metric {metric}; it has {', '.join(stored)}; {error}") from error
+                raise InputError(f"{path}: {error}; stored are {', '.join(stored)}") from error
 
 
 def read_metric_values(table: UserColumns, metrics: Iterable[str]) -> dict[str, Array]:

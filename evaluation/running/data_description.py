@@ -8,12 +8,14 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
+from aprec_like.filters import is_repeat
 from aprec_like.interactions import Interactions
 from aprec_like.out_of_core import slices, to_series
 from aprec_like.recipe import Recipe
 from aprec_like.settings import describe
 from aprec_like.splits import FitOn, Split, TemporalSplit, leave_one_out_leakage
 from aprec_like.types import Json
+from evaluation.table_formats import escape_latex
 
 SECONDS_PER_DAY = 86_400
 CHUNK_CASES = 1 << 16
@@ -105,3 +107,16 @@ def describe_histories(split: Split) -> Iterator[pd.DataFrame]:
         histories = split.test.histories(cases)
         rows = (cases.start + histories.rows).astype(np.int32)
         yield pd.DataFrame({"case": rows, "item": histories.items.astype(np.int32)})
+
+
+def latex_row(title: str, interactions: Interactions) -> str:
+    """Return a row of a LaTeX table of datasets: name, users, items, interactions, mean length, density."""
+    users, items, count = interactions.num_users, interactions.num_items, interactions.num_interactions
+    share = f"{density(interactions):.4%}".replace("%", r"\%")
+    return rf"{escape_latex(title)} & {users:,} & {items:,} & {count:,} & {count / users:.1f} & {share} \\"
+
+
+def density(interactions: Interactions) -> float:
+    """Return the share of pairs of a user and an item that occur, however often."""
+    num_pairs = interactions.num_interactions - int(is_repeat(interactions).sum())
+    return num_pairs / (interactions.num_users * interactions.num_items)

@@ -10,6 +10,7 @@ import numpy as np
 
 from aprec_like.batches import num_steps_per_epoch
 from aprec_like.datasets import Sizes
+from aprec_like.datasets.user_file import UserFile
 from aprec_like.devices import gpu_memory, has_gpu, pretend_gpu
 from aprec_like.errors import InputError
 from aprec_like.interactions import Interactions
@@ -22,7 +23,7 @@ from aprec_like.recipe.space import describe_space
 from aprec_like.splits import Split
 from evaluation.caveats.data import data_sentences
 from evaluation.results.environment import total_memory
-from evaluation.running.data_description import describe_data
+from evaluation.running.data_description import describe_data, latex_row
 
 TENSORFLOW_BYTES = 1 << 30
 """Approximate memory of TensorFlow and a small dataset; on a GPU, of CUDA's context and libraries."""
@@ -52,6 +53,7 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         split = recipe.split_interactions(interactions)
         train, description = split.train, describe_data(recipe, interactions, split)
         sentences = [_describe_split(split), *data_sentences(description)]
+        sentences.append(f"a row for a LaTeX table of datasets: {latex_row(recipe.title or name, interactions)}")
         sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
         lengths = interactions.lengths
         source = "read from disk"
@@ -60,6 +62,8 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         unfiltered = ", before filters" if recipe.filters else ""
         sizes, source, shape = publication.sizes, f"not on disk: published numbers{unfiltered}", ""
     else:
+        if isinstance(recipe.dataset, UserFile):
+            recipe.load(data_dir)  # raises the error that names all places
         raise InputError(f"{name} is not in {data_dir}, and its sizes are not known without the data")
     counts = f"{sizes.users:,} users, {sizes.items:,} items, {sizes.interactions:,} interactions"
     lines = [f"{name} ({source}): {counts}{shape}", *sentences]
@@ -100,7 +104,8 @@ def _describe_training(trained: Trained, sizes: Sizes, train: Interactions | Non
     ]
     if isinstance(trained.loss, BinaryLoss):
         alpha, beta = trained.loss.sampling_rate(sizes.items), trained.loss.power(sizes.items)
-        details.append(f"alpha {alpha:.6f}, beta {beta:.5f}")
+        more = " (more negatives than other items: Softmax, which scores each once, costs less)" if alpha > 1 else ""
+        details.append(f"alpha {alpha:.6f}, beta {beta:.5f}{more}")
     return [*details, f"about {predict_peak_memory(trained, sizes) / 2**30:.1f} GiB of memory"]
 
 

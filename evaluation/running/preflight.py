@@ -53,8 +53,6 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
         f"{interactions.num_interactions:,} interactions",
         file=sys.stderr,
     )
-    for note in recipe.dataset.notes:
-        print(note, file=sys.stderr)
     for sentence in data_sentences(description):
         print(sentence, file=sys.stderr)
     return RunData(interactions, split, description)

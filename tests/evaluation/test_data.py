@@ -95,3 +95,15 @@ def test_lines_of_sequences_are_described(command, tmp_path):
     (tmp_path / "LastFM.txt").write_text("1 10\n2 10 20 30\n")
     code, out, _ = command("describe", tmp_path / "LastFM.txt")
     assert code == 0 and "interactions  4" in out
+
+
+def test_files_with_other_separators_encodings_and_times_are_described_as_recipes_read_them(command, tmp_path):
+    path = tmp_path / "shop.csv"
+    path.write_bytes("user;item;time\nzoë;x;1700000000000\nzoë;y;1700000001000\n".encode("latin-1"))
+    options = ("--separator", ";", "--encoding", "latin-1", "--time-unit", "ms")
+    code, out, err = command("describe", path, *options)
+    assert code == 0, err
+    assert "interactions  2" in out and "2023-11-14 to 2023-11-14" in out
+    (tmp_path / "events.inter").write_text("user_id:token\titem_id:token\ttimestamp:float\na\tx\t1\n")
+    code, _, err = command("describe", tmp_path / "events.inter", "--separator", ";")
+    assert code == 2 and "is no .csv or .tsv file, which alone has --separator" in err

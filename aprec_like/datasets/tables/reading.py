@@ -59,6 +59,10 @@ def _connect(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 f"{folder}: sorting the data failed: {first_line(error)}; make room on this disk, name a folder on "
                 f"another with {SCRATCH_VARIABLE}, or raise --memory"
             ) from error
+        except RuntimeError as error:  # what DuckDB makes of Ctrl-C
+            if str(error) == "Query interrupted":
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _sort(connection: duckdb.DuckDBPyConnection, table: StagedTable, users: Ids, items: Ids) -> Interactions:

@@ -252,3 +252,20 @@ def test_movielens_100k_has_the_digest_of_a_plain_loop():
     loaded = AtomicFile("ml-100k.inter").load(path.parent)
     assert loaded.digest() == Interactions.from_ids(users, items, times).digest()
     assert loaded.num_interactions == 100_000
+
+
+def test_ctrl_c_while_the_database_works_is_ctrl_c(tmp_path):
+    code = f"""
+import os, signal, threading
+from pathlib import Path
+from aprec_like.datasets.tables.reading import _connect
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    with _connect(Path({str(tmp_path)!r})) as connection:
+        connection.execute("SELECT sum(hash(range)) FROM range(20000000000)").fetchall()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "interrupted\n", done.stderr

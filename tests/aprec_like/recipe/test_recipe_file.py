@@ -53,8 +53,12 @@ def test_a_recipe_file_gives_its_recipe(tmp_path):
         ("from aprec_like.losses", "from no_such_module", r"r\.py:3: ModuleNotFoundError"),
         ("recipe = Recipe(", "other = Recipe(", r"r\.py: must define `recipe = Recipe\(\.\.\.\)`"),
         ("NDCG(10)", "NDCG(0)", r"r\.py:15: NDCG needs an integer k of at least 1. Received: k=0"),
-        ("NDCG(10)", "NDCG(cutoff=10)", r"r\.py:15: TypeError: .*cutoff"),
-        ("NDCG(10)", '"NDCG@10"', r"r\.py:15: TypeError: Evaluation needs metrics to be a Metric. Received: 'NDCG@10'"),
+        ("NDCG(10)", "NDCG(cutoff=10)", r"r\.py:15: .*cutoff"),
+        (
+            "NDCG(10)",
+            '"NDCG@10"',
+            r"r\.py:15: Evaluation needs metrics to be a Metric, such as Recall\(10\)\. ",
+        ),
         ('"gSASRec":', '"Popularity":', r"r\.py:13: the name 'Popularity' is used twice"),
         (
             "calibration=0.75",
@@ -64,9 +68,9 @@ def test_a_recipe_file_gives_its_recipe(tmp_path):
         (
             "Popularity()",
             "Popularity",
-            r"r\.py:9: TypeError: Recipe needs models\['Popularity'\] to be a .*not an instance",
+            r"r\.py:9: Recipe needs models\['Popularity'\] to be a .*not an instance",
         ),
-        ("SASRec()", "SASRec(max_lenght=200)", r"r\.py:13: TypeError: .*max_lenght"),
+        ("SASRec()", "SASRec(max_lenght=200)", r"r\.py:13: .*max_lenght"),
         ('"Popularity": Popularity()', '"": Popularity()', r"r\.py:9: Recipe needs printable names"),
         ("models={", "models={} and {", r"r\.py:9: Recipe needs at least one model"),
         ('"""A recipe."""', "1 / 0", r"r\.py:1: ZeroDivisionError"),
@@ -129,3 +133,24 @@ from aprec_like.recipe import Recipe
 
 recipe = Recipe(dataset=TextFile("x.txt"), models={{"Popularity": Popularity()}}, seeds=({seed},))
 """
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("gSASRec(Training(), calibrations=0.75)", "gSASRec has no setting 'calibrations'; did you mean calibration?"),
+        ("gSASRec(Training(), dropout=0.1)", "gSASRec has no setting 'dropout'; did you mean dropout_rate?"),
+        ("Training(max_epoch=3)", "Training has no setting 'max_epoch'; did you mean max_epochs?"),
+        ("NDCG(size=3)", "NDCG has no setting 'size'; it has k"),
+        ("Training(batch_size='128')", "Training needs batch_size to be a whole number. Received: '128'"),
+        ("EarlyStopping(NDCG(10), patience='4')", "EarlyStopping needs patience to be a whole number. Received: '4'"),
+        ("Evaluation(metrics=('Recall@10',))", "Evaluation needs metrics to be a Metric, such as Recall(10). Received"),
+    ],
+)
+def test_a_mistake_in_a_setting_names_what_was_meant(tmp_path, made, message):
+    imports = "recipe import Evaluation, gSASRec", "training import EarlyStopping, Training", "metrics import NDCG"
+    path = tmp_path / "typo.py"
+    path.write_text("".join(f"from aprec_like.{each}\n" for each in imports) + f"\nrecipe = {made}\n")
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    assert str(caught.value).startswith(f"{path}:5: {message}")

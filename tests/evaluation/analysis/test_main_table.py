@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from aprec_like.errors import InputError
-from evaluation.analysis.main_table import caption, differences_table, main_table, notes, side_by_side
+from evaluation.analysis.captions import caption, notes
+from evaluation.analysis.main_table import differences_table, main_table, side_by_side
 from evaluation.analysis.unrounded import comparison_csv, significance_csv
 from evaluation.results.store import RunFolder
 from evaluation.table import as_text

@@ -41,7 +41,7 @@ def test_every_table_says_what_the_models_learned_from(tmp_path, settings, sente
 def test_networks_alone_never_learn_from_the_validation_part(tmp_path):
     networks = {name: settings for name, settings in MIXED.items() if settings != describe(Popularity())}
     comparison = compare_models(load_runs([make_run(tmp_path / "run", networks, fit_on="mixed")]))
-    assert comparison.data_sentences == ("all models learn from the training part alone",)
+    assert comparison.data_sentences[0] == "all models learn from the training part alone"
 
 
 def test_nobody_knows_what_an_imported_model_learned_from(tmp_path):

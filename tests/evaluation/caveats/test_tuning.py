@@ -5,8 +5,9 @@ import pytest
 from aprec_like.errors import InputError
 from aprec_like.recipe import TuningBudget
 from aprec_like.settings import describe
+from evaluation.analysis.captions import notes
 from evaluation.analysis.comparison import compare_models
-from evaluation.analysis.main_table import main_table, notes
+from evaluation.analysis.main_table import main_table
 from evaluation.analysis.unrounded import comparison_csv, comparison_json
 from evaluation.page.sections import describe_results, summarise
 from evaluation.results.load import load_runs

@@ -64,7 +64,7 @@ def test_other_metrics_need_no_training_and_a_model_taken_out_leaves_the_table(c
          "Precision@5": np.mean(ranks <= 5) / 5}
     )  # fmt: skip
     assert commands.compare("--metric", "Accuracy@3") == 2
-    assert "has no metric Accuracy@3; it has Recall@1" in commands.err and len(commands.err.splitlines()) == 1
+    assert "there is no metric Accuracy@3; there are MRR" in commands.err and len(commands.err.splitlines()) == 1
 
     assert commands.run(OTHER) == 0
     assert "Popularity, seed 1: finished on" in commands.err
