@@ -15,6 +15,7 @@ from aprec_like.types import Array, Json
 from evaluation.results.store import RunFolder
 from evaluation.tracking.stages import stage
 
+DATASET = {"class": "ParquetFolder", "path": "log"}
 METRICS = (Recall(1), Recall(10), NDCG(10))
 MODELS = ("first", "second")
 NUM_ITEMS = 1_000_000
@@ -56,7 +57,7 @@ def write_results(run: RunFolder, num_users: int, *, has_top_items: bool = False
     depth = DEPTH if has_top_items else 0
     evaluation = {"class": "Evaluation", "metrics": columns, "exclude_seen": True, "depth": depth, "candidates": None}
     settings = {"models": {name: _describe_model(has_top_items) for name in MODELS}, "columns": columns}
-    run.write_recipe(b"", settings | {"evaluation": evaluation, "dataset": {"class": "ParquetFolder", "path": "log"}})
+    run.write_recipe(b"", settings | {"evaluation": evaluation, "dataset": DATASET})
     if has_top_items:
         _write_data(run, num_users)
     for seed, name in enumerate(MODELS):
@@ -91,7 +92,7 @@ def _write_data(run: RunFolder, num_users: int) -> None:
     run.write_environment({"aprec_like": "", "python": "", "packages": {}, "processor": ""})
     split = {"train_interactions": 0, "validation_users": 0, "test_users": num_users, "digest": "0"}
     sizes = {"users": num_users, "items": NUM_ITEMS, "interactions": 0, "tied_share": 0.0, "sha256": "0"}
-    run.write_dataset({"dataset": {}, "filters": [], "split": split, **sizes})
+    run.write_dataset({"dataset": DATASET, "filters": [], "split": split, **sizes})
 
 
 def _tabulate_users(num_users: int, random: np.random.Generator) -> Iterator[pd.DataFrame]:

@@ -47,7 +47,7 @@ def subtitle(runs: LoadedRuns) -> str:
     """Return one line with the sizes of the data and the number of finished models."""
     dataset, num_models = runs.folders[0].read_dataset(), len(runs.settings["models"])
     return (
-        f"{dataset['dataset']['class']}: {dataset['users']:,} users, {dataset['items']:,} items, "
+        f"{runs.dataset_title}: {dataset['users']:,} users, {dataset['items']:,} items, "
         f"{dataset['interactions']:,} interactions; {len(runs.models)} of {num_models} models finished"
     )
 

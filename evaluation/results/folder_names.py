@@ -1,4 +1,4 @@
-"""Names of models and recipes as names of folders, and the titles of folders."""
+"""Names of models and recipes as names of folders, and the titles of folders and of their data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from aprec_like.errors import InputError
+from aprec_like.types import Json
 
 MAX_NAME_BYTES = 200
 DATASET_FILES = ("cases.parquet", "items.parquet", "histories.parquet")
@@ -54,3 +55,11 @@ def titles_of(folders: Sequence[Path]) -> list[str]:
         if len(set(titles)) == len(titles):
             break
     return titles
+
+
+def title_of_data(recipe: Json) -> str:
+    """Return the title of a described recipe, else its dataset's file or class; empty if neither is known."""
+    dataset = recipe.get("dataset", {})
+    path = str(dataset.get("path", ""))
+    file_name = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gz")
+    return str(recipe.get("title") or file_name.partition(".")[0] or dataset.get("class", ""))

@@ -14,7 +14,7 @@ from aprec_like.errors import InputError
 from aprec_like.out_of_core import stack_arrays
 from aprec_like.types import Array, Json
 from evaluation.cli import track
-from evaluation.results.folder_names import titles_of
+from evaluation.results.folder_names import title_of_data, titles_of
 from evaluation.results.identity import identify, learns_validation
 from evaluation.results.store import MODEL_FILES, OPTIONAL_FILES, ModelFolder, RunFolder, check_is_finished
 from evaluation.results.user_columns import check_metric_names, read_metric_values
@@ -150,11 +150,8 @@ class LoadedRuns:
 
     @property
     def dataset_title(self) -> str:
-        """Name of the data: the recipe's title, else the dataset's file or class; empty if neither is known."""
-        dataset = self.settings.get("dataset", {})
-        path = str(dataset.get("path", ""))
-        file_name = path.replace("\\", "/").rpartition("/")[2].removesuffix(".gz")
-        return str(self.settings.get("title") or file_name.partition(".")[0] or dataset.get("class", ""))
+        """Name of the data, as `title_of_data` returns it."""
+        return title_of_data(self.settings)
 
     def find(self, name: str) -> ModelResults:
         """Return the model of this name; raises `InputError` if there is none."""

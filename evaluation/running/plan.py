@@ -20,9 +20,11 @@ from aprec_like.models import CountingModel, NeuralModel
 from aprec_like.models.matrix_factorisation import PairExamples
 from aprec_like.recipe import Recipe, Trained
 from aprec_like.recipe.space import describe_space
+from aprec_like.settings import describe
 from aprec_like.splits import Split
 from evaluation.caveats.data import data_sentences
 from evaluation.results.environment import total_memory
+from evaluation.results.folder_names import title_of_data
 from evaluation.running.data_description import describe_data, latex_row
 
 TENSORFLOW_BYTES = 1 << 30
@@ -53,7 +55,8 @@ def describe_plan(recipe: Recipe, names: list[str], data_dir: Path) -> str:
         split = recipe.split_interactions(interactions)
         train, description = split.train, describe_data(recipe, interactions, split)
         sentences = [_describe_split(split), *data_sentences(description)]
-        sentences.append(f"a row for a LaTeX table of datasets: {latex_row(recipe.title or name, interactions)}")
+        row = latex_row(title_of_data(describe(recipe)), interactions)
+        sentences.append(f"a row for a LaTeX table of datasets: {row}")
         sizes = Sizes(interactions.num_users, interactions.num_items, interactions.num_interactions)
         lengths = interactions.lengths
         source = "read from disk"

@@ -21,6 +21,7 @@ from aprec_like.training.checkpoints import has_checkpoint
 from aprec_like.types import Json
 from evaluation.caveats.data import data_sentences
 from evaluation.results.environment import describe_environment
+from evaluation.results.folder_names import title_of_data
 from evaluation.results.identity import identify
 from evaluation.results.store import ModelFolder, RunFolder, check_names
 from evaluation.results.user_columns import read_metric_values
@@ -49,7 +50,7 @@ def load_data(recipe: Recipe, data_dir: Path) -> RunData:
     split = recipe.split_interactions(interactions)
     description = describe_data(recipe, interactions, split)
     print(
-        f"{type(recipe.dataset).__name__}: {interactions.num_users:,} users, {interactions.num_items:,} items, "
+        f"{title_of_data(describe(recipe))}: {interactions.num_users:,} users, {interactions.num_items:,} items, "
         f"{interactions.num_interactions:,} interactions",
         file=sys.stderr,
     )

@@ -20,3 +20,12 @@ def test_results_are_written_in_row_groups_and_compared(tmp_path, monkeypatch, c
         assert columns.num_users == 1000 and columns.table.num_row_groups == 3
         recall = np.mean(Recall(10).per_user(columns.read_numbers("rank")))
     assert f"Recall@10 {recall:.6f}" in printed and "without mapped files" in printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_report_of_results_with_top_items_is_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["large_data", str(tmp_path / "results"), "--report", "300"])
+    assert large_data.main() == 0
+    assert any(line.startswith("report") for line in capsys.readouterr().out.splitlines())
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert "log: 300 users" in page and "first" in page
