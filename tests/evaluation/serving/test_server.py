@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from urllib.parse import quote
 
 import numpy as np
@@ -117,6 +118,19 @@ def raw(server, data):
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         return connection.makefile("rb").readline()
+
+
+def test_answers_on_an_open_connection_wait_for_no_acknowledgement(server):
+    """A delayed acknowledgement takes at least 40 ms on Linux; the fastest of many answers knows no other load."""
+    connection = http.client.HTTPConnection(*server.server_address, timeout=20)
+    seconds = []
+    for _ in range(40):
+        start = time.monotonic()
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        seconds.append(time.monotonic() - start)
+    connection.close()
+    assert min(seconds[20:]) < 0.03
 
 
 def test_a_thousand_malformed_requests_are_refused_without_a_traceback(server, capfd):
