@@ -17,6 +17,7 @@ from evaluation.analysis.breakdown import (
     strata_table,
     stratify,
 )
+from evaluation.analysis.captions import caveat_sentences
 from evaluation.analysis.comparison import Comparison, Rules, compare_models
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
@@ -93,10 +94,9 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
         raise InputError(
             "--check needs published numbers; the recipe has none for its finished models and these metrics"
         )
-    pairs = zip(groups, comparisons, strict=True)
-    extra = [table for runs, comparison in pairs for table in _extra_tables(runs, comparison, options)]
-    if options.check:
-        extra.insert(0, published_table(comparisons))
+    extra = [_with_caveats(published_table(comparisons), comparisons)] if options.check else []
+    for runs, comparison in zip(groups, comparisons, strict=True):
+        extra += [_with_caveats(table, [comparison]) for table in _extra_tables(runs, comparison, options)]
     if options.export:
         _export(groups, options.export)
     if options.format == "json":
@@ -117,6 +117,12 @@ def _main_tables(comparisons: Sequence[Comparison], options: CompareOptions) -> 
 
 def _render(table: Table, options: CompareOptions) -> str:
     return as_latex(table, options.fit) if options.format == "latex" else RENDERERS[options.format](table)
+
+
+def _with_caveats(table: Table, comparisons: Sequence[Comparison]) -> Table:
+    """Return a table whose notes say what readers must know about the trainings that it compares."""
+    found = [sentence for comparison in comparisons for sentence in caveat_sentences(comparison.rows)]
+    return replace(table, notes=[*table.notes, *found])
 
 
 def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOptions) -> Iterator[Table]:

@@ -1,3 +1,5 @@
+import pytest
+
 from evaluation import compare
 from tests.evaluation.made_runs import MIXED, make_run
 
@@ -51,3 +53,12 @@ def test_check_without_published_numbers_is_refused(tmp_path, monkeypatch, capsy
     monkeypatch.setattr("sys.argv", ["compare", str(make_run(tmp_path / "made").path), "--check"])
     assert compare.run_command(compare.main) == 2
     assert "--check needs published numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--effects", "--pairwise", "--ladder", "--beyond-accuracy"])
+def test_every_table_of_models_says_how_their_trainings_ended(crossed_run, monkeypatch, capsys, option):
+    details = {"epochs": 5, "best_epoch": 4, "best_validation": 0.1, "stopped_by": "max_epochs"}
+    crossed_run.model("S1", 1).finish(seconds_to_best=1.0, **details)
+    monkeypatch.setattr("sys.argv", ["compare", str(crossed_run.path), option, "--format", "latex"])
+    assert compare.run_command(compare.main) == 0
+    assert "S1: still improving when training ended (best epoch 4 of 5)." in capsys.readouterr().out.splitlines()
