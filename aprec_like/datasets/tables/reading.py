@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from aprec_like.datasets.tables.columns import Columns
+from aprec_like.datasets.tables.interrupts import interrupt_on_signal
 from aprec_like.datasets.tables.numbering import BATCH_ROWS, id_expression, number_ids
 from aprec_like.datasets.tables.progress import RowProgress
 from aprec_like.datasets.tables.sources import TableSource
@@ -53,16 +54,13 @@ def _connect(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(f"SET memory_limit = '{limit}B'")
         connection.execute("SET temp_directory = ?", [str(folder)])
         try:
-            yield connection
+            with interrupt_on_signal(connection):
+                yield connection
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             raise StorageError(
                 f"{folder}: sorting the data failed: {first_line(error)}; make room on this disk, name a folder on "
                 f"another with {SCRATCH_VARIABLE}, or raise --memory"
             ) from error
-        except RuntimeError as error:  # what DuckDB makes of Ctrl-C
-            if str(error) == "Query interrupted":
-                raise KeyboardInterrupt from None
-            raise
 
 
 def _sort(connection: duckdb.DuckDBPyConnection, table: StagedTable, users: Ids, items: Ids) -> Interactions:

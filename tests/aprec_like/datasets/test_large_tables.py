@@ -254,16 +254,18 @@ def test_movielens_100k_has_the_digest_of_a_plain_loop():
     assert loaded.num_interactions == 100_000
 
 
-def test_ctrl_c_while_the_database_works_is_ctrl_c(tmp_path):
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 1.0])
+def test_ctrl_c_while_the_database_works_is_ctrl_c(tmp_path, seconds):
+    """Whichever of its threads works on the query at that moment."""
     code = f"""
 import os, signal, threading
 from pathlib import Path
 from aprec_like.datasets.tables.reading import _connect
 signal.signal(signal.SIGINT, signal.default_int_handler)
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     with _connect(Path({str(tmp_path)!r})) as connection:
-        connection.execute("SELECT sum(hash(range)) FROM range(20000000000)").fetchall()
+        connection.execute("SELECT sum(hash(range)) FROM range(200000000000)").fetchall()
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -1,0 +1,54 @@
+"""Ctrl-C while the database works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import duckdb
+
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+
+
+@contextmanager
+def interrupt_on_signal(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """End the connection's query when SIGINT or SIGTERM arrives; raises `KeyboardInterrupt`.
+
+    Python runs handlers of signals in the main thread, which the query occupies. DuckDB looks for signals, but the
+    threads that share the query's work hear nothing of them, and it waits for these: up to the query's end. So a thread
+    reads the signals as they arrive. Outside the main thread, which gets all signals, nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)  # as `set_wakeup_fd` requires
+    previous = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while received := receiver.recv(1):  # nothing once the sender is closed
+            if received[0] in STOP_SIGNALS:
+                connection.interrupt()
+            if previous != -1:
+                with suppress(OSError):
+                    os.write(previous, received)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:  # what DuckDB makes of a signal that it has found itself
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.set_wakeup_fd(previous)
+        sender.close()
+        watcher.join()
+        receiver.close()
