@@ -6,9 +6,9 @@ result; what can be compared is the size and the sign of the effects.
 
 Run:       python -m evaluation.run recipes/ml1m_cpu_architecture_vs_sampling.py
            python -m evaluation.compare results/ml1m_cpu_architecture_vs_sampling --effects --metric NDCG@10
-Expected:  with one seed all items instead of one negative bring +37.7 % (SASRec) and +62.9 % (BERT4Rec), BERT4Rec instead
-           of SASRec -32.9 % and -20.6 % (results/ml1m_cpu_architecture_vs_sampling); BERT4Rec is underfit, because after
-           60 epochs it was still improving. The paper: +29.0 %, +30.8 %, -6.1 % and -4.7 %, the last two not significant
+Expected:  with one seed (results/ml1m_cpu_architecture_vs_sampling) all items instead of one negative bring +37.7 %
+           (SASRec) and +62.9 % (BERT4Rec), BERT4Rec instead of SASRec -32.9 % and -20.6 %; BERT4Rec is underfit: it was
+           still improving after 60 epochs. The paper: +29.0 %, +30.8 %, -6.1 % and -4.7 %, the last two not significant
 Duration:  32 minutes of training for one seed on two CPU cores shared with other work, two models at once; not measured
            for three
 """

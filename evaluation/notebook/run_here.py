@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 
 from typing_extensions import override
@@ -12,6 +13,7 @@ from aprec_like.datasets.download import default_data_dir
 from aprec_like.recipe import Recipe
 from aprec_like.training.state import EpochRecord, Progress
 from evaluation.cli import DONE, INTERRUPTED
+from evaluation.notebook.live_line import make_live_line
 from evaluation.notebook.results_view import Results
 from evaluation.printable import printable
 from evaluation.results.identity import identify
@@ -30,9 +32,15 @@ BAR_WIDTH = 20
 
 
 class ProgressBar(Display):
-    """A line with a bar that is written over and over, in notebooks and terminals alike."""
+    """A line with a bar, in notebooks and terminals alike."""
 
-    share, width = 0.0, 0
+    share = 0.0
+
+    @override
+    def __enter__(self) -> ProgressBar:
+        self.line = make_live_line()
+        super().__enter__()
+        return self
 
     @override
     def on_step(self, progress: Progress) -> None:
@@ -53,18 +61,12 @@ class ProgressBar(Display):
     @override
     def print_line(self, text: str) -> None:
         self.log.write(text)
-        self._write(f"{self.title}: {text}", end="\n")
+        self.line.finish(printable(f"{self.title}: {text}"))
 
     @override
     def _update(self, text: str, seconds_left: float) -> None:
         filled = round(BAR_WIDTH * min(1.0, self.share))
-        self._write(f"{self.title} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {text}", end="")
-
-    def _write(self, text: str, end: str) -> None:
-        line = printable(text)
-        sys.stdout.write("\r" + line.ljust(self.width) + end)
-        sys.stdout.flush()
-        self.width = 0 if end else len(line)
+        self.line.replace(printable(f"{self.title} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {text}"))
 
 
 def run(
@@ -98,7 +100,8 @@ def run(
     """
     folder, data_dir = RunFolder(Path(to)), default_data_dir() if data is None else Path(data)
     jobs = list_jobs(recipe, select_models(recipe, only), seeds or recipe.seeds)
-    loaded = load_data(recipe, data_dir)
+    with redirect_stderr(sys.stdout):  # notebooks show standard error as if it were a failure
+        loaded = load_data(recipe, data_dir)
     with RunLock(folder.lock_path), stop_on_interrupt() as stop:
         path = folder.path / "recipe.py"
         source = path.read_bytes() if path.exists() else SOURCE

@@ -140,6 +140,10 @@ import nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read({str(NOTEBOOK)!r}, 4)
 NotebookClient(notebook, timeout=600, resources={{"metadata": {{"path": {str(tmp_path)!r}}}}}).execute()
+nbformat.write(notebook, {str(tmp_path / "executed.ipynb")!r})
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+    executed = (tmp_path / "executed.ipynb").read_text()
+    assert "gSASRec: trained" in executed and "epoch 1," not in executed  # progress is replaced
+    assert '"name": "stderr"' not in executed
     assert load_results(tmp_path / "results/notebook").models == ["Markov chain", "gSASRec"]
