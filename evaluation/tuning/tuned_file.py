@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from aprec_like.recipe.space import SearchSpace
 
 ORIGIN = "Written by evaluation.tune"
 """Words by which a file that may be written again is recognised."""
+LINE_LENGTH = 120
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,17 @@ def tuned_source(source: str, path: Path, target: Path, chosen: Sequence[ChosenM
     lines = source.splitlines()
     has_docstring = ast.get_docstring(tree, clean=False) is not None
     body = lines[tree.body[0].end_lineno :] if has_docstring else lines
-    title = (ast.get_docstring(tree) or path.stem).splitlines()[0].rstrip(".")
+    title = (ast.get_docstring(tree) or path.stem).splitlines()[0]
     digest = hashlib.sha256(source.encode()).hexdigest()
+    origin = (
+        f"{ORIGIN} from {path.name} (sha256 {digest[:16]}) on {date}: settings of "
+        f"{', '.join(model.name for model in chosen)} chosen on validation. Its source follows unchanged; the chosen "
+        "settings are at the end."
+    )
     docstring = [
-        f'"""{title}; settings of {", ".join(model.name for model in chosen)} chosen on validation.',
+        f'"""{title}' if title.endswith((".", "?", "!")) else f'"""{title}.',
         "",
-        f"{ORIGIN} from {path.name} (sha256 {digest[:16]}) on {date}. Its source follows unchanged;",
-        "the chosen settings are at the end.",
+        *textwrap.wrap(origin, LINE_LENGTH),
         "",
         f"Run:       python -m evaluation.run {target}",
         *_indent("Expected:", [f"{model.name}: {model.reason}" for model in chosen]),

@@ -36,4 +36,13 @@ def test_the_tuned_recipe_says_where_it_comes_from(tmp_path):
 def test_a_recipe_without_a_docstring_gets_one():
     chosen = ChosenModel("SASRec", {}, {"learning_rate": 0.01}, BUDGET, "")
     source = tuned_source("recipe = 1\n", Path("r.py"), Path("x.py"), [chosen], "2026-01-01")
-    assert ast.get_docstring(ast.parse(source)).startswith("r; settings of SASRec chosen") and "recipe = 1\n" in source
+    assert ast.get_docstring(ast.parse(source)).startswith(f"r.\n\n{ORIGIN} from r.py") and "recipe = 1\n" in source
+
+
+def test_the_lines_of_the_docstring_are_not_too_long_and_a_question_stays_one():
+    chosen = [ChosenModel(f"model number {number}", {}, {"learning_rate": 0.01}, BUDGET, "") for number in range(9)]
+    docstring = ast.get_docstring(
+        ast.parse(tuned_source('"""Who wins?"""\n', Path("r.py"), Path("x.py"), chosen, "2026-01-01"))
+    )
+    assert docstring.startswith("Who wins?\n\n") and max(map(len, docstring.splitlines())) <= 120
+    assert "model number 7, model number 8 chosen on validation" in " ".join(docstring.split())
