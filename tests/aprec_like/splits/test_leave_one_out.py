@@ -68,5 +68,5 @@ def test_different_splits_have_different_digests():
 def test_all_eligible_users_may_be_validation_users():
     split = LeaveOneOut(num_validation_users=None).split(interactions_from(SEQUENCES))
     assert split.validation.users.tolist() == [0, 3, 4]
-    with pytest.raises(InputError, match="Received: 0 such users$"):
+    with pytest.raises(InputError, match=r"Received: 0 such users$"):
         LeaveOneOut(num_validation_users=None).split(interactions_from([[0, 1], [1]]))
