@@ -14,6 +14,7 @@ from evaluation.cli import DONE, EXIT_CODES, add_memory_option, import_tensorflo
 COLUMN_OPTIONS = ("user", "item", "timestamp", "rating")
 FORMAT_OPTIONS = {
     "separator": "characters between the columns of a CSV file (default: a comma; a tab in a .tsv file)",
+    "header": "names of the columns of a CSV file without a header line, with commas between them",
     "encoding": "encoding of a CSV file (default: utf-8)",
     "time_unit": "unit of timestamps that are numbers: s, ms, us or ns (default: s)",
 }
@@ -52,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
             f"--{column}", metavar="COLUMN", help=f"name of the {column} column of a CSV or Parquet file"
         )
     for option, text in FORMAT_OPTIONS.items():
-        metavar = "TEXT" if option == "separator" else "NAME"
+        metavar = {"separator": "TEXT", "header": "NAMES"}.get(option, "NAME")
         describe.add_argument(f"--{option.replace('_', '-')}", metavar=metavar, help=text)
     return parser.parse_args()
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
+from aprec_like.datasets.format_hints import separator_hint
 from aprec_like.datasets.local_files import check_is_text, open_plain_or_gzipped
 from aprec_like.datasets.user_file import UserFile
 from aprec_like.errors import InputError
@@ -147,7 +148,8 @@ def _error_of_first_bad_line(path: Path) -> InputError:
                 is_empty = False
                 if not pair.fullmatch(line):
                     shown = line.strip()[:60].decode("utf-8", "backslashreplace")
-                    hint = "; SequenceFile reads lines of a user and its items" if LINE_OF_ITEMS.fullmatch(line) else ""
+                    sequence_hint = "; SequenceFile reads lines of a user and its items"
+                    hint = sequence_hint if LINE_OF_ITEMS.fullmatch(line) else separator_hint(shown)
                     return InputError(
                         f"{path}:{number}: must be `user item`, two whole numbers. Received: {shown!r}{hint}"
                     )

@@ -52,9 +52,10 @@ class LeaveOneOut(SplitRule):
         eligible = np.flatnonzero(known.lengths >= 2)
         num_sampled = len(eligible) if self.num_validation_users is None else self.num_validation_users
         if not 1 <= num_sampled <= len(eligible):
+            hint = "; num_validation_users=None takes all of them" if len(eligible) else ""
             raise InputError(
                 f"LeaveOneOut(num_validation_users={self.num_validation_users}) needs as many users with 3 or more "
-                f"interactions. Received: {len(eligible)} such users"
+                f"interactions. Received: {len(eligible)} such users{hint}"
             )
         validation_users = np.sort(eligible[random_order(len(eligible), self.seed)[:num_sampled]])
         train = known.without_last(validation_users)

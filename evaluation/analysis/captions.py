@@ -59,7 +59,7 @@ def _users_text(comparison: Comparison) -> str:
 
 def caveat_sentences(rows: Sequence[Row]) -> list[str]:
     """Return what readers must know about the values of single models."""
-    return [f"{row.name}: {', '.join(caveat.sentence for caveat in row.caveats)}." for row in rows if row.caveats]
+    return [f"{row.name}: {'; '.join(caveat.sentence for caveat in row.caveats)}." for row in rows if row.caveats]
 
 
 def remedies(rows: Sequence[Row]) -> list[str]:

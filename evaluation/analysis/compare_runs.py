@@ -18,7 +18,7 @@ from evaluation.analysis.breakdown import (
     stratify,
 )
 from evaluation.analysis.captions import caveat_sentences
-from evaluation.analysis.comparison import Comparison, Rules, compare_models
+from evaluation.analysis.comparison import Comparison, Row, Rules, compare_models
 from evaluation.analysis.ladder import ladder_table
 from evaluation.analysis.main_table import differences_table, side_by_side
 from evaluation.analysis.pairwise import compare_pairs, pairwise_table
@@ -94,9 +94,13 @@ def print_comparisons(groups: Sequence[LoadedRuns], options: CompareOptions) -> 
         raise InputError(
             "--check needs published numbers; the recipe has none for its finished models and these metrics"
         )
-    extra = [_with_caveats(published_table(comparisons), comparisons)] if options.check else []
+    all_rows = [row for comparison in comparisons for row in comparison.rows]
+    extra = [_with_caveats(published_table(comparisons), all_rows)] if options.check else []
     for runs, comparison in zip(groups, comparisons, strict=True):
-        extra += [_with_caveats(table, [comparison]) for table in _extra_tables(runs, comparison, options)]
+        extra += [_with_caveats(table, comparison.rows) for table in _extra_tables(runs, comparison, options)]
+        if options.explain:
+            explained = [row for row in comparison.rows if row.name in options.explain]
+            extra += [_with_caveats(table, explained) for table in _strata_tables(runs, *options.explain)]
     if options.export:
         _export(groups, options.export)
     if options.format == "json":
@@ -119,10 +123,9 @@ def _render(table: Table, options: CompareOptions) -> str:
     return as_latex(table, options.fit) if options.format == "latex" else RENDERERS[options.format](table)
 
 
-def _with_caveats(table: Table, comparisons: Sequence[Comparison]) -> Table:
-    """Return a table whose notes say what readers must know about the trainings that it compares."""
-    found = [sentence for comparison in comparisons for sentence in caveat_sentences(comparison.rows)]
-    return replace(table, notes=[*table.notes, *found])
+def _with_caveats(table: Table, rows: Sequence[Row]) -> Table:
+    """Return a table whose notes say what readers must know about the trainings of the models that it compares."""
+    return replace(table, notes=[*table.notes, *caveat_sentences(rows)])
 
 
 def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOptions) -> Iterator[Table]:
@@ -134,14 +137,17 @@ def _extra_tables(runs: LoadedRuns, comparison: Comparison, options: CompareOpti
             yield ladder_table(runs, metric, rules)
         if options.effects:
             yield effects_table(runs, metric, rules)
-        if options.explain:
-            yield strata_table(stratify(runs, metric, *options.explain), metric, *options.explain)
     if options.beyond_accuracy:
         yield beyond_accuracy_table(runs, measure_beyond_accuracy(runs))
     if options.cost:
         yield cost_table(runs)
     if options.time_to:
         yield time_table(runs, options.time_to)
+
+
+def _strata_tables(runs: LoadedRuns, first: str, second: str) -> Iterator[Table]:
+    for metric in runs.metrics:
+        yield strata_table(stratify(runs, metric, first, second), metric, first, second)
 
 
 def _to_json(

@@ -19,6 +19,7 @@ from aprec_like.datasets import (
     Sizes,
     TextFile,
 )
+from aprec_like.datasets.format_hints import header_hint
 from aprec_like.datasets.movielens import ZIP_NAME, MovieLens1M, read_as_published
 from aprec_like.datasets.tables.columns import Columns
 from aprec_like.datasets.tables.sources import ParquetSource, parquet_files, partitions_of
@@ -99,16 +100,23 @@ def _load(
         raise InputError(f"{name} is neither a file, a folder of Parquet files, nor one of {', '.join(PUBLISHED)}")
     if path.name == ZIP_NAME:
         return {f"{ZIP_NAME} as published": read_as_published(path), "MovieLens1M": MovieLens1M().load(path.parent)}
-    return {path.name.removesuffix(".gz"): _dataset(path.absolute(), column_names, formats).load(path.parent)}
+    try:
+        dataset = _dataset(path.absolute(), column_names, formats)
+    except InputError:
+        raise
+    except (ValueError, LookupError) as error:  # of a setting, as in a recipe
+        raise InputError(f"{path}: {first_line(error)}") from error
+    return {path.name.removesuffix(".gz"): dataset.load(path.parent)}
 
 
 def _dataset(path: Path, column_names: Mapping[str, str | None], formats: Mapping[str, str]) -> Dataset:
     """Return the dataset that reads a file, by the extension of its name."""
     extension = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if extension in ("csv", "tsv"):
+    if extension in ("csv", "tsv") or ("separator" in formats and _is_text(path, extension)):
         separator = "\t" if extension == "tsv" else ","
-        file_format = TextFormat(formats.get("separator", separator), encoding=formats.get("encoding", "utf-8"))
-        columns = _find_columns(path, column_names, read_header(path, file_format))
+        header = tuple(formats["header"].split(",")) if "header" in formats else ()
+        file_format = TextFormat(formats.get("separator", separator), header, encoding=formats.get("encoding", "utf-8"))
+        columns = _find_columns(path, column_names, list(header) or read_header(path, file_format))
         return CSVFile(
             str(path),
             columns.user,
@@ -116,11 +124,12 @@ def _dataset(path: Path, column_names: Mapping[str, str | None], formats: Mappin
             columns.timestamp,
             columns.rating,
             separator=file_format.separator,
+            header=header,
             encoding=file_format.encoding,
             time_unit=formats.get("time_unit", "s"),
         )
     if others := [name for name in formats if name != "time_unit"]:
-        raise InputError(f"{path}: is no .csv or .tsv file, which alone has --{others[0]}")
+        raise InputError(f"{path}: is no .csv or .tsv file or text with a --separator, which alone have --{others[0]}")
     if path.is_dir():
         return _parquet(ParquetFolder, path, parquet_files(path)[0], column_names, formats)
     if extension == "parquet":
@@ -130,6 +139,11 @@ def _dataset(path: Path, column_names: Mapping[str, str | None], formats: Mappin
     if formats:
         raise InputError(f"{path}: has no timestamps, and so no --time-unit")
     return SequenceFile(str(path)) if has_sequences(path) else TextFile(str(path))
+
+
+def _is_text(path: Path, extension: str) -> bool:
+    """Return whether a file may be text of separated columns, as MovieLens' ratings.dat is, whatever its name."""
+    return extension not in ("parquet", "inter") and path.is_file()
 
 
 def _parquet(
@@ -156,7 +170,9 @@ def _find_columns(path: Path, column_names: Mapping[str, str | None], header: li
     )
     for purpose, column in (("user", user), ("item", item)):
         if column is None:
-            raise InputError(f"{path}: say which column has the {purpose}s: --{purpose} NAME, of {', '.join(header)}")
+            hint = header_hint(path, header)
+            names = ", ".join(header)
+            raise InputError(f"{path}: say which column has the {purpose}s: --{purpose} NAME, of {names}{hint}")
     return Columns(str(user), str(item), timestamp, rating)
 
 

@@ -43,8 +43,9 @@ def dataset_facts(run: RunFolder) -> list[Fact]:
         Fact("Users", [f"{users:,}"]),
         Fact("Items", [f"{items:,}"]),
         Fact("Interactions", [f"{interactions:,} ({interactions / max(1, users):.1f} per user)"]),
-        Fact("Density", [f"{interactions / max(1, users * items):.3%}"]),
     ]
+    if data.get("density") is not None:  # folders of earlier versions lack it
+        facts.append(Fact("Density", [f"{data['density']:.4%} of all pairs of a user and an item"]))
     if data.get("filters"):
         facts.append(Fact("Filters", [as_code(settings) for settings in data["filters"]], is_code=True))
     if data.get("tied_share") is not None:

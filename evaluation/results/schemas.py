@@ -150,6 +150,7 @@ SCHEMAS: Mapping[str, Check] = {
             "filters": list_of(settings),
             "notes": list_of(text),
             "validation_interactions": count,
+            "density": number,
             "unreachable_targets": fields({"cold": count, "seen": count}, {"unlearned": count}),
             "leakage": fields({"mean_share_after": number}),
             "tied_share": or_none(number),

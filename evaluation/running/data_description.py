@@ -32,6 +32,7 @@ def describe_data(recipe: Recipe, interactions: Interactions, split: Split) -> J
         "users": interactions.num_users,
         "items": interactions.num_items,
         "interactions": interactions.num_interactions,
+        "density": density(interactions),
         "validation_interactions": split.test.known.num_interactions - split.train.num_interactions,
         "sha256": interactions.digest(),
         "tied_share": interactions.tied_share(),

@@ -106,4 +106,29 @@ def test_files_with_other_separators_encodings_and_times_are_described_as_recipe
     assert "interactions  2" in out and "2023-11-14 to 2023-11-14" in out
     (tmp_path / "events.inter").write_text("user_id:token\titem_id:token\ttimestamp:float\na\tx\t1\n")
     code, _, err = command("describe", tmp_path / "events.inter", "--separator", ";")
-    assert code == 2 and "is no .csv or .tsv file, which alone has --separator" in err
+    assert code == 2 and "is no .csv or .tsv file or text with a --separator, which alone have --separator" in err
+
+
+def test_the_ratings_dat_of_movielens_is_described_with_a_separator_and_a_header(command, tmp_path):
+    path = tmp_path / "ratings.dat"
+    path.write_text("01::x::5::1700000000\n01::y::4::1700000001\n")
+    assert "CSVFile(..., separator='::') reads such a file" in command("describe", path)[2]
+    assert "header=('user', 'item', ...)" in command("describe", path, "--separator", "::")[2]
+    code, out, err = command("describe", path, "--separator", "::", "--header", "user,item,stars,time")
+    assert code == 0, err
+    assert "interactions  2" in out and "2023-11-14 to 2023-11-14" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--user", "user", "--item", "user"), "CSVFile needs different columns. Received: 'user' twice"),
+        (("--encoding", "klingon"), "unknown encoding: klingon"),
+        (("--time-unit", "weeks"), "CSVFile needs a time_unit of s, ms, us, ns. Received: 'weeks'"),
+    ],
+)
+def test_wrong_settings_of_a_file_are_refused_in_one_line(command, tmp_path, options, message):
+    path = tmp_path / "shop.csv"
+    path.write_text("user,item\na,x\n")
+    code, _, err = command("describe", path, *options)
+    assert code == 2 and err == f"error: {path}: {message}\n"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aprec_like.datasets.format_hints import header_hint
 from aprec_like.datasets.tables.columns import Columns, IdColumn, RatingColumn, TimeColumn, unused_time
 from aprec_like.datasets.tables.progress import RowProgress
 from aprec_like.datasets.tables.sources import TableSource
@@ -117,16 +118,4 @@ def _check_columns(path: Path, columns: Columns, names: list[str]) -> None:
     for name in columns.names:
         if names.count(name) != 1:
             problem = "has no column" if name not in names else "has more than one column"
-            raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names)}{_hint(path, names)}")
-
-
-def _hint(path: Path, names: list[str]) -> str:
-    """Return how to read a text whose header is one column or has numbers; empty for other files."""
-    if path.suffix == ".parquet":
-        return ""
-    separator = next((each for each in ("::", ";", "\t", "|", ",") if each in names[0]), None)
-    if len(names) == 1 and separator:
-        return f"; CSVFile(..., separator={separator!r}) reads such a file"
-    if any(name.replace(".", "", 1).isdecimal() for name in names):
-        return "; CSVFile(..., header=('user', 'item', ...)) reads a file without a header"
-    return ""
+            raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names)}{header_hint(path, names)}")

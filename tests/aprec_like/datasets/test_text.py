@@ -109,6 +109,12 @@ def test_pairs_that_are_sequences_name_the_class_that_reads_them(tmp_path):
         load(tmp_path, b"1 10 20 30\n2 10 20\n")
 
 
+@pytest.mark.parametrize(("line", "hint"), [(b"1::10::5", "; CSVFile.*separator='::'"), (b"a 10", "'a 10'$")])
+def test_columns_with_a_separator_name_the_reader_of_such_files(tmp_path, line, hint):
+    with pytest.raises(InputError, match=hint):
+        load(tmp_path, line + b"\n")
+
+
 def test_a_file_is_looked_for_in_the_data_folder_beside_the_recipe_and_in_the_current_folder(tmp_path, monkeypatch):
     folders = [tmp_path / name for name in ("data", "recipes", "here")]
     for number, folder in enumerate(folders, start=1):

@@ -62,3 +62,14 @@ def test_every_table_of_models_says_how_their_trainings_ended(crossed_run, monke
     monkeypatch.setattr("sys.argv", ["compare", str(crossed_run.path), option, "--format", "latex"])
     assert compare.run_command(compare.main) == 0
     assert "S1: still improving when training ended (best epoch 4 of 5)." in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [(("BA", "S1"), True), (("BA", "B1"), False)])
+def test_where_two_models_differ_is_told_with_their_trainings_alone(crossed_run, monkeypatch, capsys, asked, is_told):
+    details = {"epochs": 5, "best_epoch": 5, "best_validation": 0.1, "stopped_by": "time_limit"}
+    crossed_run.model("S1", 1).finish(seconds_to_best=1.0, **details)
+    monkeypatch.setattr("sys.argv", ["compare", str(crossed_run.path), "--explain", *asked])
+    assert compare.run_command(compare.main) == 0
+    ending = "training was ended by the time limit in epoch 5"
+    told = f"S1: still improving when training ended (best epoch 5 of 5); {ending}."
+    assert (told in capsys.readouterr().out.splitlines()) is is_told

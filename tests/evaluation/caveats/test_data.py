@@ -54,6 +54,11 @@ def test_targets_that_only_the_validation_part_has_are_counted_unless_all_models
     assert told not in data_sentences(description(LeaveOneOut(1), fit_on=fit_on))
 
 
+def test_a_repeated_interaction_does_not_add_to_the_density():
+    """By hand: 9 of the 12 pairs of 3 users and 4 items occur, one of them twice."""
+    assert description(LeaveOneOut(1))["density"] == 0.75
+
+
 @pytest.mark.parametrize(("share", "is_told"), [(1.0, True), (0.53, True), (0.05, False), (None, False)])
 def test_times_that_leave_much_of_the_order_open_are_told(share, is_told):
     told = [each for each in data_sentences({"users": 3, "tied_share": share}) if "have equal timestamps" in each]

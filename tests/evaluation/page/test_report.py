@@ -12,8 +12,8 @@ import pytest
 from aprec_like.datasets import Lengths, Simulated
 from aprec_like.settings import describe
 from evaluation import report
-from evaluation.page.data_and_models import as_code
-from tests.evaluation.made_runs import GRID, MIXED, make_run, write_model
+from evaluation.page.data_and_models import as_code, dataset_facts
+from tests.evaluation.made_runs import GRID, MIXED, make_run, small_dataset, write_model
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HOSTILE_NAME = "<script>alert(1)</script> & \"quotes\" 'all'"
@@ -119,6 +119,15 @@ def test_the_tables_have_means_intervals_stars_the_paper_and_budgets(made):
     assert sasrec[1:] == ["0.1800", "2.0", "2.7", "4", "5", "max epochs", "1.50", "1"]
     verdicts = next(table for table in page.tables if table[0][-1] == "Verdict")
     assert verdicts[1][0] == "SASRec" and verdicts[1][-1] == "off"
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"), [({"density": 0.08}, ["8.0000% of all pairs of a user and an item"]), ({}, [])]
+)
+def test_the_density_is_that_of_describe_and_no_other(tmp_path, known, shown):
+    run = make_run(tmp_path / "run")
+    run.write_dataset(small_dataset(**known))
+    assert [fact.values[0] for fact in dataset_facts(run) if fact.name == "Density"] == shown
 
 
 def test_unfinished_models_are_listed_with_reasons(made):
