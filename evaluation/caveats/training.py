@@ -26,6 +26,11 @@ MIN_LOSS_FALL = 0.01
 MORE_TRAINING = {"time_limit": "a longer time limit", "max_epochs": "more max_epochs"}
 """What makes a training longer, by what ended it; more patience after early stopping."""
 
+GOES_ON = {
+    limit: f"{more} and the same command: training goes on where it stopped" for limit, more in MORE_TRAINING.items()
+}
+"""What to do about a training that a limit ended."""
+
 
 def training_caveats(settings: Json, statuses: Sequence[Json]) -> tuple[Caveat, ...]:
     """Return what a reader must know about the trainings of a model.
@@ -60,12 +65,15 @@ def _caveats(settings: Json, status: Json) -> Iterator[Caveat]:
     is_validated = status.get("best_validation") is not None
     yield from _popularity_caveats(settings, status, is_validated)
     epochs, best = status["epochs"], status.get("best_epoch")
-    if stopped_while_improving(status):
-        yield Caveat("underfit", f"still improving when training ended (best epoch {best} of {epochs})")
-    if status.get("stopped_by") == "time_limit":
-        yield Caveat("time limit", f"training was ended by the time limit in epoch {epochs}")
-    elif status.get("stopped_by") == "max_epochs" and is_validated and not stopped_while_improving(status):
-        yield Caveat("epochs cut", f"max_epochs={epochs} ended training before early stopping did (best epoch {best})")
+    stopped_by, is_improving = status.get("stopped_by"), stopped_while_improving(status)
+    if is_improving:
+        remedy = GOES_ON["max_epochs"] if stopped_by == "max_epochs" else ""
+        yield Caveat("underfit", f"still improving when training ended (best epoch {best} of {epochs})", remedy)
+    if stopped_by == "time_limit":
+        yield Caveat("time limit", f"training was ended by the time limit in epoch {epochs}", GOES_ON[stopped_by])
+    elif stopped_by == "max_epochs" and is_validated and not is_improving:
+        sentence = f"max_epochs={epochs} ended training before early stopping did (best epoch {best})"
+        yield Caveat("epochs cut", sentence, GOES_ON[stopped_by])
 
 
 def _popularity_caveats(settings: Json, status: Json, is_validated: bool) -> Iterator[Caveat]:

@@ -103,7 +103,7 @@ def write_report(options: ReportOptions) -> int:
     refuse_links(folder.path)
     runs = load_runs([folder])
     comparison = compare_models(runs)
-    print(f"{len(runs.models):,} models; reading their predictions", file=sys.stderr)
+    print(f"reading the predictions of {len(runs.models):,} model{'s' * (len(runs.models) != 1)}", file=sys.stderr)
     own = _load_own_classes(folder, options.recipe)
     data = read_large_files(runs, _calibrated_names(comparison), options.user, own, with_truth=options.truth)
     for remark in data.remarks:

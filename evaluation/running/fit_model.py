@@ -135,7 +135,9 @@ def fit_model(
         outcome = _train(run, first, interactions, split, display, tracked, run.folder.checkpoint_path)
     best, scorer = outcome.best, outcome.scorer
     seconds_before, cost_before = outcome.seconds_before, outcome.cost_before
-    display.print_line(f"trained {len(outcome.history)} epochs, best {best.epoch}, stopped by {outcome.stopped_by}")
+    num_epochs = len(outcome.history)
+    epochs = f"{num_epochs} epoch{'s' * (num_epochs != 1)}"
+    display.print_line(f"trained {epochs}, best {best.epoch}, stopped by {outcome.stopped_by}")
     status = {
         "seconds_to_best": best.seconds,
         "best_epoch": best.epoch,

@@ -55,6 +55,24 @@ def test_a_training_that_never_started_is_recognised(status, expected):
     assert marks(FROM_ZERO, status) == expected
 
 
+@pytest.mark.parametrize(
+    ("changes", "remedies"),
+    [
+        ({"stopped_by": "max_epochs", "best_epoch": 28}, ["more max_epochs"]),
+        ({"stopped_by": "max_epochs"}, ["more max_epochs"]),
+        ({"stopped_by": "time_limit", "best_epoch": 28}, ["", "a longer time limit"]),
+        ({}, []),
+    ],
+    ids=["underfit", "epochs cut", "underfit by the time limit", "converged"],
+)
+def test_a_training_that_a_limit_ended_is_told_how_to_go_on(changes, remedies):
+    found = [
+        caveat.remedy.partition(" and the same command: ")[0]
+        for caveat in training_caveats(SOFTMAX, [CONVERGED | changes])
+    ]
+    assert found == remedies
+
+
 @pytest.mark.parametrize("settings", [FROM_PRIOR, SOFTMAX], ids=["gBCE from the prior", "softmax"])
 def test_a_training_that_no_prior_holds_back_is_no_better_than_popularity_once_its_loss_rests(settings):
     assert marks(settings, status_beside(0.0044, 0.0038, 0.76, loss_change=-0.006)) == ["no better than Popularity"]
