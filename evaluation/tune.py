@@ -51,7 +51,11 @@ def parse_arguments() -> argparse.Namespace:
         "--no-pruning", action="store_true", help="train every trial to its end, also those below the median"
     )
     parser.add_argument(
-        "--retrain", type=int, default=3, metavar="N", help="other seeds to train the winner with (default: 3)"
+        "--retrain",
+        type=int,
+        default=3,
+        metavar="N",
+        help="other seeds to train the winner with, less those of the tuned recipe's run (default: 3)",
     )
     parser.add_argument(
         "--jobs",

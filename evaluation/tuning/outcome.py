@@ -107,12 +107,16 @@ class StudyOutcome:
         }
 
 
-def read_outcome(study: Study, limits: Limits, retrained_seeds: Sequence[int]) -> StudyOutcome:
-    """Return what a study has found so far."""
+def read_outcome(study: Study, limits: Limits, retrained: Sequence[float] = ()) -> StudyOutcome:
+    """Return what a study has found so far.
+
+    Args:
+        study: the study.
+        limits: its budget.
+        retrained: validation values of the best settings trained with other seeds.
+    """
     results, best, own = study.results(), study.best(), study.own_settings()
     is_own_complete = own is not None and own.state == TrialState.COMPLETE
-    folders = [study.folder.winner(best.number, seed) for seed in retrained_seeds] if best else []
-    retrained = [folder.result().get("value") for folder in folders if folder.is_finished]
     values = study.values(best.number) if best else {}
     return StudyOutcome(
         model=study.model,
@@ -122,7 +126,7 @@ def read_outcome(study: Study, limits: Limits, retrained_seeds: Sequence[int]) -
         best=best.number if best else None,
         values=values,
         own_value=own.value if own is not None and is_own_complete else None,
-        retrained=tuple(float(value) for value in retrained if value is not None),
+        retrained=tuple(retrained),
         importance=_importance(study),
         curves={number: _curve(study, number) for number in results},
         labels=to_labels(values, study.space),

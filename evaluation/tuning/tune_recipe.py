@@ -17,7 +17,7 @@ from aprec_like.files import read_regular
 from aprec_like.recipe import Recipe, Trained, load_recipe
 from evaluation.cli import DONE, FAILED, INTERRUPTED, WRONG_INPUT, Interrupted
 from evaluation.results.environment import available_memory
-from evaluation.results.store import encode_name
+from evaluation.results.store import RunFolder, encode_name
 from evaluation.running.jobs import Executor
 from evaluation.running.jobs.local_processes import LocalProcesses
 from evaluation.running.jobs.local_slots import NumJobs, num_slots
@@ -31,6 +31,7 @@ from evaluation.tuning.board import StudyBoard
 from evaluation.tuning.file_locks import try_lock
 from evaluation.tuning.folders import StudyFolder, TuningFolder
 from evaluation.tuning.outcome import StudyOutcome, read_outcome
+from evaluation.tuning.retrained import retrained_values, values_of_run
 from evaluation.tuning.search import Search, WrongInputError
 from evaluation.tuning.study import Limits, Study, define_study, open_study
 from evaluation.tuning.tuned_file import ORIGIN, ChosenModel, tuned_source
@@ -95,6 +96,11 @@ class TuneOptions:
         return self.output or self.recipe.with_name(f"{self.recipe.stem}_tuned.py")
 
     @property
+    def tuned_run(self) -> RunFolder:
+        """Results folder of the tuned recipe; its trainings with other seeds count as trainings of the winner."""
+        return RunFolder(self.results / encode_name(self.tuned_path.stem))
+
+    @property
     def retrained_seeds(self) -> list[int]:
         """Seeds with which the winner is trained again."""
         first = max(self.seeds) + 1
@@ -129,7 +135,11 @@ def tune_recipe(options: TuneOptions) -> int:
         raise Interrupted(getattr(request, "code", INTERRUPTED), KEPT) from None
     except WrongInputError:
         return WRONG_INPUT
-    outcomes = [read_outcome(study, options.limits, options.retrained_seeds) for study in studies]
+    retrained = [retrained_values(study, options.tuned_run, options.retrained_seeds) for study in studies]
+    outcomes = [
+        read_outcome(study, options.limits, list(values.values()))
+        for study, values in zip(studies, retrained, strict=True)
+    ]
     return _write_outcomes(recipe, outcomes, options)
 
 
@@ -210,8 +220,10 @@ def _search(study: Study, options: TuneOptions, memory: int) -> None:
         board.print_line(f"{study.model}: {board.summary()}; in {study.folder.path}")
         search = Search(study, options.limits, options.recipe, options.data_dir, slots, memory, board.on_trial)
         search.run_trials(executor)
-        if options.num_retrainings:
-            search.run_winner(executor, options.retrained_seeds)
+        best = study.best()
+        known = values_of_run(study, best.number, options.tuned_run) if best else {}
+        if seeds := [seed for seed in options.retrained_seeds if seed not in known]:
+            search.run_winner(executor, seeds)
 
 
 def make_executor(board: StudyBoard, options: TuneOptions, memory: int) -> tuple[Executor, int]:

@@ -11,7 +11,9 @@ from aprec_like.recipe import load_recipe
 from evaluation import tune
 from evaluation.cli import DONE, run_command
 from evaluation.tuning import tune_recipe
-from tests.evaluation.tuning.small_studies import FakeTrials, InProcess, write_recipe
+from evaluation.tuning.folders import StudyFolder
+from evaluation.tuning.study import load_study
+from tests.evaluation.tuning.small_studies import FakeTrials, InProcess, write_recipe, write_tuned_run
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -53,6 +55,17 @@ def test_an_interrupted_search_goes_on(monkeypatch, path, capsys):
         run_tune(monkeypatch, path, "--trials", "4", "--only", "gSASRec", "--retrain", "0", executor=executor) == DONE
     )
     assert len(executor.run_trials) == 2
+
+
+def test_trainings_of_the_tuned_recipe_are_not_repeated(monkeypatch, path, capsys):
+    arguments = ("--trials", "3", "--only", "gSASRec")
+    assert run_tune(monkeypatch, path, *arguments, "--retrain", "0") == DONE
+    study = load_study(StudyFolder(path.parent / "results/circle-tuning/gSASRec"), load_recipe(path))
+    write_tuned_run(path.parent / "results/circle_tuned", study, study.best().number)
+    executor = FakeTrials()
+    assert run_tune(monkeypatch, path, *arguments, executor=executor) == DONE
+    assert [options.seeds for options in executor.run_trials] == [(4,)]
+    assert "trained again with 3 other seeds" in capsys.readouterr().out
 
 
 def test_fair_budgets_need_a_space_for_every_network_and_no_larger_study(monkeypatch, path, capsys):

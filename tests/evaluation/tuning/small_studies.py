@@ -3,7 +3,10 @@
 import json
 import textwrap
 
+import numpy as np
+
 from aprec_like.recipe import load_recipe
+from aprec_like.settings import describe
 from evaluation.running.jobs import JobResult
 from evaluation.running.signals import StopFlag
 from evaluation.tuning.folders import StudyFolder, TrialFolder
@@ -12,6 +15,7 @@ from evaluation.tuning.search import Search
 from evaluation.tuning.study import Limits, define_study, open_study
 from evaluation.tuning.trial import run_trial
 from tests.conftest import circle_sequences, write_pairs
+from tests.evaluation.made_runs import NUM_USERS, make_run, small_dataset, write_model
 
 SOURCE = textwrap.dedent(
     '''\
@@ -49,6 +53,9 @@ SOURCE = textwrap.dedent(
     )
     '''
 )
+
+RUN_VALUES = {1: 0.5, 2: 0.25, 3: 0.75}
+"""Best validation values of `write_tuned_run` by seed."""
 
 
 def write_recipe(folder, source=SOURCE, sequences=None):
@@ -110,3 +117,18 @@ class InProcess:
     def run(self, jobs):
         for job in jobs:
             yield JobResult(job, run_trial(TrialOptions.from_json(job.argument), StopFlag()))
+
+
+def write_tuned_run(path, study, trial, data=None):
+    """Write a run of the tuned recipe with the settings of a trial: three finished seeds, an interrupted one."""
+    settings, random = describe(study.model_of(trial)), np.random.default_rng(0)
+    run = make_run(path, {study.model: settings})
+    split = small_dataset()["split"] | {"digest": study.definition["split"]}
+    run.write_dataset(small_dataset(sha256=data or study.definition["data"], split=split))
+    for seed, value in RUN_VALUES.items():
+        write_model(run, study.model, settings, random.random(NUM_USERS), random, seed)
+        details = {"epochs": 5, "best_epoch": 4, "best_validation": value, "stopped_by": "early_stopping"}
+        run.model(study.model, seed).finish(seconds_to_best=1.0, **details)
+    run.model(study.model, 4).path.mkdir()
+    run.model(study.model, 4).write_status("interrupted")
+    return run

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from evaluation.results.store import RunFolder
 from evaluation.tuning.folders import TuningFolder
 from evaluation.tuning.outcome import read_outcome
 from evaluation.tuning.page import make_search_figures, write_tuning_page
+from evaluation.tuning.retrained import retrained_values
 from evaluation.tuning.study import Limits
 from evaluation.tuning.tune_recipe import summary_table
 from tests.evaluation.tuning.small_studies import FakeTrials, make_search, make_study, write_recipe
@@ -27,7 +29,8 @@ def outcomes(tmp_path_factory):
         search.run_trials(FakeTrials())
         if seeds:
             search.run_winner(FakeTrials(), seeds)
-        found.append(read_outcome(study, Limits(trials, None), seeds))
+        values = retrained_values(study, RunFolder(folder / "no run"), seeds)
+        found.append(read_outcome(study, Limits(trials, None), list(values.values())))
     return found
 
 
@@ -63,7 +66,7 @@ def test_a_study_without_a_complete_trial_has_no_figures(tmp_path):
     path = write_recipe(tmp_path / "recipes")
     study = make_study(tmp_path / "study", path)
     make_search(study, path, 1).run_trials(FakeTrials(code=-9))
-    outcome = read_outcome(study, Limits(1, None), SEEDS)
+    outcome = read_outcome(study, Limits(1, None))
     assert list(make_search_figures("study-1", outcome)) == [] and outcome.sentences() == ["no trial is complete"]
     write_tuning_page(TuningFolder(tmp_path), "circle", summary_table("circle", [outcome]), [outcome])
     assert "failed: killed by signal 9" in (tmp_path / "report.html").read_text()
