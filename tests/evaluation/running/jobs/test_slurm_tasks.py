@@ -1,6 +1,7 @@
 """Jobs as tasks of submitit, whose local executor runs them as processes of this machine; there is no Slurm here."""
 
 import contextlib
+import signal
 import sys
 import time
 
@@ -13,7 +14,15 @@ from tests.evaluation.running.jobs.small_jobs import ROOT, Recorder, small_job
 
 
 @pytest.fixture
-def jobs_in(tmp_path, monkeypatch):
+def interruptible():
+    """Let tasks be interrupted also where pytest runs in the background of a script, which ignores SIGINT."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.fixture
+def jobs_in(tmp_path, monkeypatch, interruptible):
     """Make jobs that have a folder each."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
