@@ -7,7 +7,7 @@ Run:       python -m evaluation.run recipes/ml1m_tuning_tuned.py
 Expected:  SASRec-Softmax: validation NDCG@10 0.2101 chose trial 5 of 7
            SASRec: validation NDCG@10 0.1617 chose trial 23 of 26
            gSASRec: validation NDCG@10 0.2077 chose trial 5 of 21
-Duration:  not measured
+Duration:  1 hour 31 minutes of training for seeds 2, 3 and 4, on cores shared with other work
 """
 
 from aprec_like.datasets import MovieLens1M

@@ -12,15 +12,17 @@ from contextlib import contextmanager, suppress
 import duckdb
 
 STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+"""Signals that end a query; others are left to their handlers."""
 
 
 @contextmanager
 def interrupt_on_signal(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """End the connection's query when SIGINT or SIGTERM arrives; raises `KeyboardInterrupt`.
 
-    Python runs handlers of signals in the main thread, which the query occupies. DuckDB looks for signals, but the
-    threads that share the query's work hear nothing of them, and it waits for these: up to the query's end. So a thread
-    reads the signals as they arrive. Outside the main thread, which gets all signals, nothing is done.
+    Python runs signal handlers in the main thread, which the query occupies. DuckDB checks for signals itself, but does
+    not cancel the tasks of its other threads and waits until they end. Therefore a thread reads signals from a wakeup
+    descriptor and interrupts the connection. Outside the main thread, which alone can set the descriptor, queries run
+    without it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
